@@ -1,0 +1,129 @@
+package btfscan
+
+import (
+	"fmt"
+	"iter"
+)
+
+// record is a type as it stands in the section of its owner.
+type record struct {
+	b       *BTF
+	id      uint32
+	off     int // of the type in b.types
+	nameOff uint32
+	info    uint32
+	ref     uint32 // size or type id
+}
+
+func (r *record) kind() uint32 { return infoKind(r.info) }
+func (r *record) vlen() int    { return int(infoVlen(r.info)) }
+func (r *record) name() string { return r.b.name(r.nameOff) }
+func (r *record) pos() int64   { return r.b.fileOffset(r.off) }
+
+// word returns the i-th word behind the struct btf_type.
+func (r *record) word(i int) uint32 { return r.b.u32(r.off + typeSize + 4*i) }
+
+// record returns the type with this id, from the base for lower ids.
+func (b *BTF) record(id uint32) (record, error) {
+	owner := b.owner(id)
+	if owner == nil || id == 0 {
+		return record{}, &RefError{Ref: id, Reason: fmt.Sprintf("no such type, ids go from 1 to %d", b.end()-1)}
+	}
+	return owner.recordAt(id, int(owner.offsetIndex()[id-owner.first])), nil
+}
+
+func (b *BTF) recordAt(id uint32, off int) record {
+	return record{b, id, off, b.u32(off), b.u32(off + 4), b.u32(off + 8)}
+}
+
+// owner returns the BTF of the chain that has this id, or nil.
+func (b *BTF) owner(id uint32) *BTF {
+	if id >= b.end() {
+		return nil
+	}
+	for b != nil && id < b.first {
+		b = b.base
+	}
+	return b
+}
+
+// offsetIndex returns the offset of each own type: 4 bytes a type.
+func (b *BTF) offsetIndex() []uint32 {
+	return b.offsets.get(func() []uint32 {
+		index := make([]uint32, 0, b.n)
+		for off := 0; off < len(b.types); off += b.sizeAt(off) {
+			index = append(index, uint32(off))
+		}
+		return index
+	})
+}
+
+// sizeAt returns the size of the type at off. The scan has checked it.
+func (b *BTF) sizeAt(off int) int {
+	info := b.u32(off + 4)
+	return int(b.sizes[infoKind(info)].bytes(infoVlen(info)))
+}
+
+// records yields the own types in order, without the index.
+func (b *BTF) records() iter.Seq[record] {
+	return func(yield func(record) bool) {
+		id := b.first
+		for off := 0; off < len(b.types); off += b.sizeAt(off) {
+			if !yield(b.recordAt(id, off)) {
+				return
+			}
+			id++
+		}
+	}
+}
+
+// maxDepth is how far types may be nested, as in the kernel (MAX_RESOLVE_DEPTH
+// in kernel/bpf/btf.c).
+const maxDepth = 32
+
+// isAlias says whether a type of this kind is another one by a different name
+// or with an attribute.
+func isAlias(kind uint32) bool {
+	return kind == kindTypedef || isQualifier(kind)
+}
+
+// isQualifier says whether a type of this kind only decorates another one.
+func isQualifier(kind uint32) bool {
+	switch kind {
+	case kindVolatile, kindConst, kindRestrict, kindTypeTag:
+		return true
+	}
+	return false
+}
+
+// resolve follows typedefs and qualifiers. For void the record has kind 0.
+func (b *BTF) resolve(id uint32) (record, error) {
+	return b.follow(id, isAlias)
+}
+
+// unqualified follows qualifiers only.
+func (b *BTF) unqualified(id uint32) (record, error) {
+	return b.follow(id, isQualifier)
+}
+
+func (b *BTF) follow(id uint32, through func(kind uint32) bool) (record, error) {
+	from := id
+	for range maxDepth {
+		if id == 0 {
+			return record{}, nil
+		}
+		r, err := b.record(id)
+		if err != nil {
+			return record{}, err
+		}
+		if !through(r.kind()) {
+			return r, nil
+		}
+		id = r.ref
+	}
+	return record{}, cycleError(from)
+}
+
+func cycleError(id uint32) error {
+	return fmt.Errorf("BTF type %d: %w, or more than %d levels", id, ErrCycle, maxDepth)
+}
