@@ -1,0 +1,323 @@
+package pattern
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// glob is a compiled glob: segments between stars. Only the first is bound to the start and
+// only the last to the end, and each has a fixed number of characters, so taking every other
+// one at its leftmost place is right and never has to be undone.
+type glob struct {
+	segs   []segment
+	prefix string // what every match begins with; all of it when exact
+	min    int    // bytes that a match has at least
+	exact  bool   // matches prefix and nothing else
+}
+
+// segment is a run without stars: lit, or items where it has other wildcards.
+type segment struct {
+	lit   string
+	items []item
+}
+
+type itemOp uint8
+
+const (
+	opLiteral itemOp = iota
+	opAny
+	opStar
+	opClass
+)
+
+// item is one element of a glob.
+type item struct {
+	op     itemOp
+	r      rune        // opLiteral
+	not    bool        // opClass
+	ranges []runeRange // opClass
+}
+
+type runeRange struct{ lo, hi rune }
+
+// compileGlob returns the matcher of a glob.
+func compileGlob(p piece) (*glob, *SyntaxError) {
+	items, err := globItems(p)
+	if err != nil {
+		return nil, err
+	}
+	return newGlob(items), nil
+}
+
+func globItems(p piece) ([]item, *SyntaxError) {
+	var items []item
+	for i := 0; i < len(p.s); {
+		it, n, err := nextItem(p, i)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, it)
+		i += n
+	}
+	return items, nil
+}
+
+// nextItem reads the item at byte i and returns how many bytes it takes.
+func nextItem(p piece, i int) (item, int, *SyntaxError) {
+	switch p.s[i] {
+	case '*':
+		return item{op: opStar}, 1, nil
+	case '?':
+		return item{op: opAny}, 1, nil
+	case '[':
+		return classItem(p, i)
+	case '\\':
+		if i+1 == len(p.s) {
+			return item{}, 0, p.fail(i, `nothing after \`, `type \\ for the character itself`)
+		}
+		r, n := utf8.DecodeRuneInString(p.s[i+1:])
+		return item{r: r}, 1 + n, nil
+	}
+	if err := checkLiteral(p, i); err != nil {
+		return item{}, 0, err
+	}
+	r, n := utf8.DecodeRuneInString(p.s[i:])
+	return item{r: r}, n, nil
+}
+
+// classItem reads the class whose bracket is at byte i.
+func classItem(p piece, i int) (item, int, *SyntaxError) {
+	end := classEnd(p.s, i)
+	if end < 0 {
+		return item{}, 0, p.fail(i, "unclosed [", `close the class with ], or type \[ for the character itself`)
+	}
+	it := item{op: opClass}
+	j := i + 1
+	if p.s[j] == '!' || p.s[j] == '^' {
+		it.not = true
+		j++
+	}
+	if k := strings.Index(p.s[j:end], "[:"); k >= 0 {
+		return item{}, 0, p.fail(j+k, "named classes do not exist", "type the characters, as in [a-z0-9_]")
+	}
+	for j < end {
+		rr, n, err := classRange(p.to(end), j)
+		if err != nil {
+			return item{}, 0, err
+		}
+		it.ranges = append(it.ranges, rr)
+		j += n
+	}
+	return it, end + 1 - i, nil
+}
+
+// classRange reads the member or range at byte j of a class that ends with the piece.
+func classRange(p piece, j int) (runeRange, int, *SyntaxError) {
+	lo, n := classMember(p.s[j:])
+	rest := p.s[j+n:]
+	if len(rest) < 2 || rest[0] != '-' {
+		return runeRange{lo, lo}, n, nil
+	}
+	hi, m := classMember(rest[1:])
+	if hi < lo {
+		return runeRange{}, 0, p.fail(j, fmt.Sprintf("range %c-%c is backwards", lo, hi), fmt.Sprintf("type %c-%c", hi, lo))
+	}
+	return runeRange{lo, hi}, n + 1 + m, nil
+}
+
+// classMember reads one character of a class, escaped or not.
+func classMember(s string) (rune, int) {
+	if s[0] != '\\' {
+		return utf8.DecodeRuneInString(s)
+	}
+	r, n := utf8.DecodeRuneInString(s[1:])
+	return r, 1 + n
+}
+
+// classEnd returns where the class that opens at byte i closes, or -1.
+func classEnd(s string, i int) int {
+	j := i + 1
+	if j < len(s) && (s[j] == '!' || s[j] == '^') {
+		j++
+	}
+	if j < len(s) && s[j] == ']' {
+		j++
+	}
+	for ; j < len(s); j++ {
+		switch s[j] {
+		case '\\':
+			j++
+		case ']':
+			return j
+		}
+	}
+	return -1
+}
+
+// indexOutside returns the first byte that is one of chars and neither escaped nor in a
+// class, or -1.
+func indexOutside(s, chars string) int {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\':
+			i++
+		case c == '[':
+			end := classEnd(s, i)
+			if end < 0 {
+				return -1
+			}
+			i = end
+		case strings.IndexByte(chars, c) >= 0:
+			return i
+		}
+	}
+	return -1
+}
+
+// newGlob cuts the items at the stars. Stars side by side are one.
+func newGlob(items []item) *glob {
+	g := &glob{exact: true, prefix: literal(items)}
+	start := 0
+	for i, it := range items {
+		if it.op != opLiteral {
+			g.exact = false
+		}
+		if it.op != opStar {
+			g.min += it.size()
+			continue
+		}
+		if len(g.segs) == 0 || start < i {
+			g.segs = append(g.segs, newSegment(items[start:i]))
+		}
+		start = i + 1
+	}
+	g.segs = append(g.segs, newSegment(items[start:]))
+	return g
+}
+
+// literal returns the literal characters that the items begin with.
+func literal(items []item) string {
+	var b strings.Builder
+	for _, it := range items {
+		if it.op != opLiteral {
+			break
+		}
+		b.WriteRune(it.r)
+	}
+	return b.String()
+}
+
+// literalItems is the inverse of literal.
+func literalItems(s string) []item {
+	items := make([]item, 0, len(s))
+	for _, r := range s {
+		items = append(items, item{r: r})
+	}
+	return items
+}
+
+// literalGlob matches s alone.
+func literalGlob(s string) *glob { return newGlob(literalItems(s)) }
+
+func newSegment(items []item) segment {
+	for _, it := range items {
+		if it.op != opLiteral {
+			return segment{items: items}
+		}
+	}
+	return segment{lit: literal(items)}
+}
+
+// size returns how many bytes the item takes at least. A wildcard may be a stray byte.
+func (it item) size() int {
+	if it.op == opLiteral {
+		return utf8.RuneLen(it.r)
+	}
+	return 1
+}
+
+func (it item) match(r rune) bool {
+	switch it.op {
+	case opLiteral:
+		return it.r == r
+	case opAny:
+		return true
+	}
+	for _, rr := range it.ranges {
+		if rr.lo <= r && r <= rr.hi {
+			return !it.not
+		}
+	}
+	return it.not
+}
+
+func (g *glob) literalPrefix() string { return g.prefix }
+
+// match takes time in proportion to the name and the glob multiplied, at worst.
+func (g *glob) match(s string) bool {
+	if len(s) < g.min || !strings.HasPrefix(s, g.prefix) {
+		return false
+	}
+	if g.exact {
+		return len(s) == len(g.prefix)
+	}
+	s, ok := g.segs[0].cutPrefix(s)
+	last := len(g.segs) - 1
+	if !ok || last == 0 {
+		return ok && s == ""
+	}
+	s, ok = g.segs[last].cutSuffix(s)
+	for i := 1; ok && i < last; i++ {
+		s, ok = g.segs[i].cutFirst(s)
+	}
+	return ok
+}
+
+// cutPrefix returns what follows the segment at the start of s.
+func (g *segment) cutPrefix(s string) (string, bool) {
+	if g.items == nil {
+		return strings.CutPrefix(s, g.lit)
+	}
+	for i := range g.items {
+		r, n := utf8.DecodeRuneInString(s)
+		if n == 0 || !g.items[i].match(r) {
+			return s, false
+		}
+		s = s[n:]
+	}
+	return s, true
+}
+
+// cutSuffix returns what precedes the segment at the end of s.
+func (g *segment) cutSuffix(s string) (string, bool) {
+	if g.items == nil {
+		return strings.CutSuffix(s, g.lit)
+	}
+	for i := len(g.items) - 1; i >= 0; i-- {
+		r, n := utf8.DecodeLastRuneInString(s)
+		if n == 0 || !g.items[i].match(r) {
+			return s, false
+		}
+		s = s[:len(s)-n]
+	}
+	return s, true
+}
+
+// cutFirst returns what follows the leftmost place of the segment in s.
+func (g *segment) cutFirst(s string) (string, bool) {
+	if g.items == nil {
+		_, rest, ok := strings.Cut(s, g.lit)
+		return rest, ok
+	}
+	for {
+		if rest, ok := g.cutPrefix(s); ok {
+			return rest, true
+		}
+		_, n := utf8.DecodeRuneInString(s)
+		if n == 0 {
+			return s, false
+		}
+		s = s[n:]
+	}
+}
