@@ -10,10 +10,12 @@ import (
 // only the last to the end, and each has a fixed number of characters, so taking every other
 // one at its leftmost place is right and never has to be undone.
 type glob struct {
-	segs   []segment
 	prefix string // what every match begins with; all of it when exact
 	min    int    // bytes that a match has at least
 	exact  bool   // matches prefix and nothing else
+	head   segment
+	middle []segment
+	tail   *segment // nil: no star, head is all
 }
 
 // segment is a run without stars: lit, or items where it has other wildcards.
@@ -37,6 +39,7 @@ type item struct {
 	r      rune        // opLiteral
 	not    bool        // opClass
 	ranges []runeRange // opClass
+	ascii  [2]uint64   // which characters below 128 match; set by newSegment
 }
 
 type runeRange struct{ lo, hi rune }
@@ -177,23 +180,39 @@ func indexOutside(s, chars string) int {
 
 // newGlob cuts the items at the stars. Stars side by side are one.
 func newGlob(items []item) *glob {
-	g := &glob{exact: true, prefix: literal(items)}
-	start := 0
-	for i, it := range items {
-		if it.op != opLiteral {
-			g.exact = false
-		}
-		if it.op != opStar {
-			g.min += it.size()
-			continue
-		}
-		if len(g.segs) == 0 || start < i {
-			g.segs = append(g.segs, newSegment(items[start:i]))
-		}
-		start = i + 1
+	g := &glob{prefix: literal(items)}
+	for _, it := range items {
+		g.min += it.size()
 	}
-	g.segs = append(g.segs, newSegment(items[start:]))
-	return g
+	first := nextStar(items)
+	g.head = newSegment(items[:first])
+	if first == len(items) {
+		g.exact = g.head.items == nil
+		return g
+	}
+	items = items[first+1:]
+	for {
+		n := nextStar(items)
+		seg := newSegment(items[:n])
+		if n == len(items) {
+			g.tail = &seg
+			return g
+		}
+		if n > 0 {
+			g.middle = append(g.middle, seg)
+		}
+		items = items[n+1:]
+	}
+}
+
+// nextStar returns the index of the first star, or how many items there are.
+func nextStar(items []item) int {
+	for i, it := range items {
+		if it.op == opStar {
+			return i
+		}
+	}
+	return len(items)
 }
 
 // literal returns the literal characters that the items begin with.
@@ -221,23 +240,32 @@ func literalItems(s string) []item {
 func literalGlob(s string) *glob { return newGlob(literalItems(s)) }
 
 func newSegment(items []item) segment {
-	for _, it := range items {
-		if it.op != opLiteral {
-			return segment{items: items}
+	lit := literal(items)
+	if utf8.RuneCountInString(lit) == len(items) {
+		return segment{lit: lit}
+	}
+	for i := range items {
+		for c := range rune(utf8.RuneSelf) {
+			if items[i].match(c) {
+				items[i].ascii[c/64] |= 1 << (c % 64)
+			}
 		}
 	}
-	return segment{lit: literal(items)}
+	return segment{items: items}
 }
 
 // size returns how many bytes the item takes at least. A wildcard may be a stray byte.
-func (it item) size() int {
-	if it.op == opLiteral {
+func (it *item) size() int {
+	switch it.op {
+	case opStar:
+		return 0
+	case opLiteral:
 		return utf8.RuneLen(it.r)
 	}
 	return 1
 }
 
-func (it item) match(r rune) bool {
+func (it *item) match(r rune) bool {
 	switch it.op {
 	case opLiteral:
 		return it.r == r
@@ -256,44 +284,61 @@ func (g *glob) literalPrefix() string { return g.prefix }
 
 // match takes time in proportion to the name and the glob multiplied, at worst.
 func (g *glob) match(s string) bool {
-	if len(s) < g.min || !strings.HasPrefix(s, g.prefix) {
+	switch {
+	case len(s) < g.min || !strings.HasPrefix(s, g.prefix):
 		return false
-	}
-	if g.exact {
+	case g.exact:
 		return len(s) == len(g.prefix)
+	case g.tail == nil:
+		rest, ok := g.head.cutPrefix(s)
+		return ok && rest == ""
 	}
-	s, ok := g.segs[0].cutPrefix(s)
-	last := len(g.segs) - 1
-	if !ok || last == 0 {
-		return ok && s == ""
-	}
-	s, ok = g.segs[last].cutSuffix(s)
-	for i := 1; ok && i < last; i++ {
-		s, ok = g.segs[i].cutFirst(s)
+	s, ok := g.cutEnds(s)
+	for i := 0; ok && i < len(g.middle); i++ {
+		s, ok = g.middle[i].cutFirst(s)
 	}
 	return ok
 }
 
-// cutPrefix returns what follows the segment at the start of s.
-func (g *segment) cutPrefix(s string) (string, bool) {
-	if g.items == nil {
-		return strings.CutPrefix(s, g.lit)
-	}
-	for i := range g.items {
-		r, n := utf8.DecodeRuneInString(s)
-		if n == 0 || !g.items[i].match(r) {
+// cutEnds takes head and tail from s, which has the prefix and the length for both.
+func (g *glob) cutEnds(s string) (string, bool) {
+	if g.head.items != nil {
+		var ok bool
+		if s, ok = g.head.cutPrefix(s); !ok {
 			return s, false
 		}
-		s = s[n:]
+	} else {
+		s = s[len(g.prefix):]
 	}
-	return s, true
+	if g.tail.items != nil {
+		return g.tail.cutSuffix(s)
+	}
+	return s[:max(len(s)-len(g.tail.lit), 0)], strings.HasSuffix(s, g.tail.lit)
 }
 
-// cutSuffix returns what precedes the segment at the end of s.
-func (g *segment) cutSuffix(s string) (string, bool) {
-	if g.items == nil {
-		return strings.CutSuffix(s, g.lit)
+// cutPrefix returns what follows the segment, which has items, at the start of s.
+func (g *segment) cutPrefix(s string) (string, bool) {
+	i := 0
+	for k := range g.items {
+		it := &g.items[k]
+		if i < len(s) && s[i] < utf8.RuneSelf {
+			if it.ascii[s[i]/64]>>(s[i]%64)&1 == 0 {
+				return s, false
+			}
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if n == 0 || !it.match(r) {
+			return s, false
+		}
+		i += n
 	}
+	return s[i:], true
+}
+
+// cutSuffix returns what precedes the segment, which has items, at the end of s.
+func (g *segment) cutSuffix(s string) (string, bool) {
 	for i := len(g.items) - 1; i >= 0; i-- {
 		r, n := utf8.DecodeLastRuneInString(s)
 		if n == 0 || !g.items[i].match(r) {
@@ -307,8 +352,11 @@ func (g *segment) cutSuffix(s string) (string, bool) {
 // cutFirst returns what follows the leftmost place of the segment in s.
 func (g *segment) cutFirst(s string) (string, bool) {
 	if g.items == nil {
-		_, rest, ok := strings.Cut(s, g.lit)
-		return rest, ok
+		i := strings.Index(s, g.lit)
+		if i < 0 {
+			return s, false
+		}
+		return s[i+len(g.lit):], true
 	}
 	for {
 		if rest, ok := g.cutPrefix(s); ok {

@@ -62,12 +62,15 @@ func checkForeign(mod piece, name string) *SyntaxError {
 	if !ok {
 		return nil
 	}
-	asModule := "[" + mod.s[:1] + "]" + mod.s[1:] + ":" + name
 	switch {
 	case mod.s == "syscalls":
 		return mod.fail(0, `"syscalls" is no module`, "type a system call as syscall:openat")
 	case mechanism == "":
-		return mod.fail(0, `"`+mod.s+`" is a probe type without functions of the kernel`, "type a kernel function, as in vfs_read; for a module of that name "+asModule)
+		return mod.fail(0, `"`+mod.s+`" is a probe type that takes no kernel functions`, "type a kernel function, as in vfs_read")
 	}
-	return mod.fail(0, `"`+mod.s+`" is a probe type`, "type "+name+", with --mechanism "+mechanism+" where it matters; for a module of that name "+asModule)
+	hint := "type " + name + ", with --mechanism " + mechanism + " where it matters"
+	if !strings.Contains(name, ":") {
+		hint += "; for a module of that name type [" + mod.s[:1] + "]" + mod.s[1:] + ":" + name
+	}
+	return mod.fail(0, `"`+mod.s+`" is a probe type`, hint)
 }

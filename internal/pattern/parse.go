@@ -1,6 +1,7 @@
 package pattern
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -53,7 +54,7 @@ func (p *Pattern) parseQualified(mod, name piece) *SyntaxError {
 	case mod.s == "syscall":
 		return p.parseSyscall(name)
 	case mod.s == "":
-		return mod.fail(0, "no module before the colon", "type *:"+name.s+" for any module")
+		return mod.fail(0, "no module before the colon", "type *:"+cmp.Or(name.s, "*")+" for any module")
 	case name.s == "":
 		return name.fail(0, "no name after the colon", "type "+mod.s+":* for all of the module")
 	}
@@ -135,7 +136,7 @@ func (p *Pattern) parseOffset(name, t piece) *SyntaxError {
 	if i := strings.IndexByte(t.s, '/'); i > 0 {
 		return t.fail(i, "size after an offset", "type "+name.s+"+"+t.s[:i])
 	}
-	n, err := parseNumber(t, 64)
+	n, err := parseNumber(t, 64, "type a number, as in vfs_read+16 or vfs_read+0x10")
 	if err != nil {
 		return err
 	}
@@ -195,6 +196,8 @@ func (p *Pattern) parseSyscall(t piece) *SyntaxError {
 	return nil
 }
 
+const idHint = "type the id of a function in decimal, as in #1234"
+
 // parseBTFID reads what stands before and after the #.
 func (p *Pattern) parseBTFID(object, number piece) *SyntaxError {
 	obj, err := parseObject(object)
@@ -205,14 +208,14 @@ func (p *Pattern) parseBTFID(object, number piece) *SyntaxError {
 		return number.fail(i, "offset after a BTF id", "type one name with an offset, as in vfs_read+0x10")
 	}
 	if hasHexPrefix(number.s) {
-		return number.fail(0, "BTF id in hex", "type a decimal number, as in #1234")
+		return number.fail(0, "BTF id in hex", idHint)
 	}
-	id, err := parseNumber(number, 32)
+	id, err := parseNumber(number, 32, idHint)
 	if err != nil {
 		return err
 	}
 	if id == 0 {
-		return number.fail(0, "BTF id 0 is void", "type the id of a function, as in #1234")
+		return number.fail(0, "BTF id 0 is void", idHint)
 	}
 	p.Kind, p.Object, p.ID = BTFID, obj, uint32(id)
 	p.module = literalGlob(obj)
@@ -234,12 +237,14 @@ func parseObject(t piece) (string, *SyntaxError) {
 	return g.prefix, nil
 }
 
+const addrHint = "type one address, as in 0xffffffff81000000"
+
 func (p *Pattern) parseAddr(t piece) *SyntaxError {
 	i := strings.IndexByte(t.s, '+')
 	if i >= 0 {
 		return addrOffset(t, i)
 	}
-	addr, err := parseNumber(t, 64)
+	addr, err := parseNumber(t, 64, addrHint)
 	if err != nil {
 		return err
 	}
@@ -252,9 +257,9 @@ func (p *Pattern) parseAddr(t piece) *SyntaxError {
 
 // addrOffset says which address to type where address and offset were given.
 func addrOffset(t piece, i int) *SyntaxError {
-	hint := "type the sum"
-	addr, err := parseNumber(t.to(i), 64)
-	off, err2 := parseNumber(t.from(i+1), 64)
+	hint := addrHint
+	addr, err := parseNumber(t.to(i), 64, hint)
+	off, err2 := parseNumber(t.from(i+1), 64, hint)
 	sum, carry := bits.Add64(addr, off, 0)
 	if err == nil && err2 == nil && carry == 0 {
 		hint = fmt.Sprintf("type 0x%x", sum)
@@ -266,28 +271,22 @@ func hasHexPrefix(s string) bool {
 	return len(s) >= 2 && s[0] == '0' && s[1]|0x20 == 'x'
 }
 
-// parseNumber reads a decimal number, or a hexadecimal one after 0x.
-func parseNumber(t piece, bitSize int) (uint64, *SyntaxError) {
+// parseNumber reads a decimal number, or a hexadecimal one after 0x. What to type where it is
+// none, hint says.
+func parseNumber(t piece, bitSize int, hint string) (uint64, *SyntaxError) {
 	digits, base, set := t, 10, "0123456789"
 	if hasHexPrefix(t.s) {
 		digits, base, set = t.from(2), 16, "0123456789abcdefABCDEF"
 	}
 	if digits.s == "" {
-		return 0, digits.fail(0, "no digits", "type a number, as in 16 or 0x10")
+		return 0, digits.fail(0, "no digits", hint)
 	}
 	if bad := strings.TrimLeft(digits.s, set); bad != "" {
-		return 0, digits.fail(len(digits.s)-len(bad), "not a digit", numberHint(digits.s, base))
+		return 0, digits.fail(len(digits.s)-len(bad), "not a digit", hint)
 	}
 	n, err := strconv.ParseUint(digits.s, base, bitSize)
 	if errors.Is(err, strconv.ErrRange) {
-		return 0, t.fail(0, fmt.Sprintf("number does not fit in %d bits", bitSize), "type a smaller one")
+		return 0, t.fail(0, fmt.Sprintf("number does not fit in %d bits", bitSize), hint)
 	}
 	return n, nil
-}
-
-func numberHint(digits string, base int) string {
-	if base == 10 && strings.Trim(digits, "0123456789abcdefABCDEF") == "" {
-		return "type 0x" + digits + " for a hexadecimal number"
-	}
-	return "type a number, as in 16 or 0x10"
 }

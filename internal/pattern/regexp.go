@@ -4,6 +4,7 @@ import (
 	"errors"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,9 +13,9 @@ import (
 // are turned away by those.
 type expression struct {
 	re     *regexp.Regexp
-	prefix string // every match begins with it
-	part   string // every match contains it
-	whole  bool   // containing part is enough
+	prefix string   // every match begins with it
+	parts  []string // every match contains one of them; nil: nothing is known
+	whole  bool     // containing one of parts is enough
 }
 
 // compileRegexp returns the matcher of a regular expression, given without its slashes.
@@ -24,9 +25,11 @@ func compileRegexp(p piece) (*expression, *SyntaxError) {
 		return nil, regexpError(p, err)
 	}
 	x := &expression{re: re}
-	tree, err := syntax.Parse(p.s, syntax.Perl)
-	if err == nil {
-		x.require(tree.Simplify())
+	if tree, err := syntax.Parse(p.s, syntax.Perl); err == nil {
+		tree = tree.Simplify()
+		x.prefix = requiredPrefix(tree)
+		x.parts = requiredParts(tree)
+		_, x.whole = literalOf(tree)
 	}
 	return x, nil
 }
@@ -44,24 +47,67 @@ func regexpError(p piece, err error) *SyntaxError {
 	return p.fail(at, "regular expression: "+serr.Code.String(), hint)
 }
 
-// require notes the literals without which the expression cannot match.
-func (x *expression) require(re *syntax.Regexp) {
+// requiredPrefix returns the text at the start of every name that matches.
+func requiredPrefix(re *syntax.Regexp) string {
+	if re.Op != syntax.OpConcat || re.Sub[0].Op != syntax.OpBeginText {
+		return ""
+	}
+	lit, _ := literalOf(re.Sub[1])
+	return lit
+}
+
+// requiredParts returns texts one of which is in every name that matches, or nil.
+func requiredParts(re *syntax.Regexp) []string {
 	if lit, ok := literalOf(re); ok {
-		x.part, x.whole = lit, true
-		return
+		return []string{lit}
 	}
-	if re.Op != syntax.OpConcat {
-		return
+	switch re.Op {
+	case syntax.OpCapture, syntax.OpPlus:
+		return requiredParts(re.Sub[0])
+	case syntax.OpConcat:
+		return bestParts(re.Sub)
+	case syntax.OpAlternate:
+		return allParts(re.Sub)
 	}
-	for i, sub := range re.Sub {
-		lit, ok := literalOf(sub)
-		if ok && i == 1 && re.Sub[0].Op == syntax.OpBeginText {
-			x.prefix = lit
+	return nil
+}
+
+// bestParts returns the parts of the one that turns away most names: the one whose shortest
+// text is the longest.
+func bestParts(subs []*syntax.Regexp) []string {
+	var best []string
+	for _, sub := range subs {
+		if parts := requiredParts(sub); shortest(parts) > shortest(best) {
+			best = parts
 		}
-		if ok && len(lit) > len(x.part) {
-			x.part = lit
+	}
+	return best
+}
+
+func shortest(parts []string) int {
+	n := 0
+	for i, part := range parts {
+		if i == 0 || len(part) < n {
+			n = len(part)
 		}
 	}
+	return n
+}
+
+// maxParts is how many searches still pay against running the expression.
+const maxParts = 8
+
+// allParts returns the parts of all alternatives together.
+func allParts(subs []*syntax.Regexp) []string {
+	var all []string
+	for _, sub := range subs {
+		parts := requiredParts(sub)
+		if parts == nil || len(all)+len(parts) > maxParts {
+			return nil
+		}
+		all = append(all, parts...)
+	}
+	return all
 }
 
 // literalOf returns the text that alone matches. U+FFFD is none: it also stands for bytes
@@ -73,15 +119,26 @@ func literalOf(re *syntax.Regexp) (string, bool) {
 	if re.Op != syntax.OpLiteral || re.Flags&syntax.FoldCase != 0 {
 		return "", false
 	}
-	lit := string(re.Rune)
-	return lit, !strings.ContainsRune(lit, utf8.RuneError)
+	if slices.Contains(re.Rune, utf8.RuneError) {
+		return "", false
+	}
+	return string(re.Rune), true
 }
 
 func (x *expression) literalPrefix() string { return x.prefix }
 
 func (x *expression) match(name string) bool {
-	if !strings.HasPrefix(name, x.prefix) || !strings.Contains(name, x.part) {
+	if !strings.HasPrefix(name, x.prefix) || !x.hasPart(name) {
 		return false
 	}
 	return x.whole || x.re.MatchString(name)
+}
+
+func (x *expression) hasPart(name string) bool {
+	for _, part := range x.parts {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return x.parts == nil
 }

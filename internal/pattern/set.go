@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Set is many patterns, asked at once. It is not changed after [NewSet]; safe for
@@ -66,7 +67,7 @@ func (s *Set) add(i int, p *Pattern, prefixes []string) error {
 		g = &s.exclude
 	}
 	for _, m := range names {
-		g.add(entry{i, p.module, m})
+		g.add(entry{i, p.module, m.literalPrefix(), m})
 	}
 	if !p.Exclude {
 		s.noteInclude(i, p, names)
@@ -147,6 +148,7 @@ func (s *Set) VmlinuxOnly() bool { return s.vmlinuxOnly }
 type entry struct {
 	index  int
 	module *glob
+	prefix string // asked before name, because it costs no call
 	name   matcher
 }
 
@@ -158,6 +160,7 @@ func (e *entry) matchModule(module string) bool {
 // are asked only for names that begin with their first byte. The lists are in the order of
 // the patterns.
 type group struct {
+	used       bool // has patterns
 	hasModules bool // some pattern has a module part
 	exact      map[string][]entry
 	lengths    [256]uint64 // by first byte: the lengths, modulo 64, that exact names have
@@ -167,7 +170,7 @@ type group struct {
 
 func (g *group) add(e entry) {
 	g.hasModules = g.hasModules || e.module != nil
-	prefix := e.name.literalPrefix()
+	g.used = true
 	if name, ok := exactName(e.name); ok && name != "" {
 		if g.exact == nil {
 			g.exact = make(map[string][]entry)
@@ -176,11 +179,11 @@ func (g *group) add(e entry) {
 		g.lengths[name[0]] |= 1 << (len(name) % 64)
 		return
 	}
-	if prefix == "" {
+	if e.prefix == "" {
 		g.free = append(g.free, e)
 		return
 	}
-	g.byFirst[prefix[0]] = append(g.byFirst[prefix[0]], e)
+	g.byFirst[e.prefix[0]] = append(g.byFirst[e.prefix[0]], e)
 }
 
 // exactName returns the only name that m matches, when there is only one.
@@ -193,6 +196,9 @@ func exactName(m matcher) (string, bool) {
 }
 
 func (g *group) first(module, name string) (index int, ok bool) {
+	if !g.used {
+		return 0, false
+	}
 	if g.hasModules {
 		module = canonicalModule(module)
 	}
@@ -200,7 +206,7 @@ func (g *group) first(module, name string) (index int, ok bool) {
 	if name != "" {
 		best = firstOf(g.byFirst[name[0]], best, module, name)
 		if g.lengths[name[0]]&(1<<(len(name)%64)) != 0 {
-			best = firstOf(g.exact[name], best, module, name)
+			best = firstIn(g.exact[name], best, module)
 		}
 	}
 	if best == math.MaxInt {
@@ -216,8 +222,18 @@ func firstOf(entries []entry, best int, module, name string) int {
 		if e.index >= best {
 			break
 		}
-		if e.matchModule(module) && e.name.match(name) {
+		if strings.HasPrefix(name, e.prefix) && e.matchModule(module) && e.name.match(name) {
 			return e.index
+		}
+	}
+	return best
+}
+
+// firstIn does the same with entries that are known to match the name.
+func firstIn(entries []entry, best int, module string) int {
+	for i := range entries {
+		if e := &entries[i]; e.index >= best || e.matchModule(module) {
+			return min(e.index, best)
 		}
 	}
 	return best

@@ -2,6 +2,7 @@ package pattern
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,7 +18,17 @@ type SyntaxError struct {
 
 // Error returns the pattern, the column, what is wrong and what to type.
 func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("parse pattern %q: column %d: %s; %s", e.Pattern, e.Column, e.Msg, e.Hint)
+	return fmt.Sprintf("parse pattern %s: column %d: %s; %s", quote(e.Pattern), e.Column, e.Msg, e.Hint)
+}
+
+// quote keeps the text as typed, so that columns fit, unless it would disturb a terminal.
+func quote(s string) string {
+	for _, r := range s {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return strconv.Quote(s)
+		}
+	}
+	return `"` + s + `"`
 }
 
 // piece is a part of the typed text that remembers where it stood.
@@ -52,9 +63,14 @@ func checkText(t piece) *SyntaxError {
 	return nil
 }
 
+// blank explains a blank. After a name it may be how kallsyms and stack traces print modules.
 func (p piece) blank(i int) *SyntaxError {
 	if strings.HasPrefix(p.s, "#") {
 		return p.fail(i, "blank after a BTF id", "type #1234 alone; a comment in a file has a blank after its #")
+	}
+	if mod, ok := strings.CutPrefix(p.s[i:], " ["); ok && strings.HasSuffix(mod, "]") {
+		name, _, _ := strings.Cut(p.s[:i], "/")
+		return p.fail(i, "module after a name", "type "+strings.TrimSuffix(mod, "]")+":"+name)
 	}
 	return p.fail(i, "blank in a pattern", "give each pattern as its own argument, or on its own line of a file")
 }
