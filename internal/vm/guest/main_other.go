@@ -1,0 +1,6 @@
+//go:build !linux
+
+package guest
+
+// Main returns at once: guests are Linux.
+func Main() {}
