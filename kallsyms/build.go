@@ -33,14 +33,70 @@ func (c *chunk) name(k int) []byte {
 	return c.names[from:c.end[k]]
 }
 
-// clone returns a copy that is no larger than necessary.
-func (c *chunk) clone() chunk {
-	return chunk{
-		addr:  exact(c.addr),
-		end:   exact(c.end),
-		typ:   exact(c.typ),
-		names: exact(c.names),
+// run is a sequence of symbols of one module, up to the next run.
+type run struct {
+	start  uint32
+	module uint32 // index in Table.modules
+}
+
+// builder collects the symbols of a table.
+type builder struct {
+	t       *Table
+	open    *openChunk
+	k       int    // symbols in the open chunk
+	names   []byte // their names
+	current []byte // module of the last symbol
+	modules map[string]uint32
+}
+
+// openChunk has the columns of the chunk that is being filled.
+type openChunk struct {
+	addr [chunkLen]uint64
+	end  [chunkLen]uint32
+	typ  [chunkLen]byte
+}
+
+// add appends the symbol that w describes.
+func (b *builder) add(buf []byte, w *words) {
+	if b.k == len(b.open.addr) {
+		b.flush()
 	}
+	if w.moduleEnd > w.module || len(b.current) > 0 {
+		b.setModule(buf[w.module:w.moduleEnd])
+	}
+	b.addName(buf, w.name, w.nameEnd)
+	k := b.k & chunkMask
+	b.open.addr[k] = w.addr
+	b.open.typ[k] = w.typ
+	b.open.end[k] = uint32(len(b.names))
+	b.k++
+}
+
+// addName appends buf[from:to] to the names. Nearly all are short: copying 32
+// bytes whatever the length costs less than deciding how many to copy.
+func (b *builder) addName(buf []byte, from, to int) {
+	n := len(b.names)
+	if to-from <= 32 && from+32 <= len(buf) && n+32 <= cap(b.names) {
+		*(*[32]byte)(b.names[n : n+32]) = [32]byte(buf[from:])
+		b.names = b.names[:n+to-from]
+		return
+	}
+	b.names = append(b.names, buf[from:to]...)
+}
+
+// flush makes the open chunk part of the table.
+func (b *builder) flush() {
+	t, open := b.t, b.open
+	c := chunk{
+		addr:  exact(open.addr[:b.k]),
+		end:   exact(open.end[:b.k]),
+		typ:   exact(open.typ[:b.k]),
+		names: exact(b.names),
+	}
+	t.chunks = append(t.chunks, c)
+	t.n += b.k
+	t.tally(&c)
+	b.k, b.names = 0, b.names[:0]
 }
 
 // exact returns a copy of s without spare room; slices.Clone may leave some.
@@ -50,75 +106,55 @@ func exact[T any](s []T) []T {
 	return c
 }
 
-func (c *chunk) reset() {
-	c.addr, c.end, c.typ, c.names = c.addr[:0], c.end[:0], c.typ[:0], c.names[:0]
-}
-
-// run is a sequence of symbols of one module, up to the next run.
-type run struct {
-	start  uint32
-	module uint32 // index in Table.modules
-}
-
-// builder collects the symbols of a table.
-type builder struct {
-	t       Table
-	open    chunk // reused for each chunk
-	current []byte
-	modules map[string]uint32
-}
-
-// add appends the symbol in l.
-func (b *builder) add(l *Line) {
-	if len(b.t.runs) == 0 || string(l.Module) != string(b.current) {
-		b.startRun(l.Module)
-	}
-	c := &b.open
-	c.addr = append(c.addr, l.Addr)
-	c.typ = append(c.typ, l.Type)
-	c.names = append(c.names, l.Name...)
-	c.end = append(c.end, uint32(len(c.names)))
-	b.t.n++
-	if l.Addr == 0 {
-		b.t.zero++
-	}
-	if IsText(l.Type) {
-		b.t.text++
-		if l.Addr == 0 {
-			b.t.zeroText++
+// tally counts what State needs.
+func (t *Table) tally(c *chunk) {
+	for k, typ := range c.typ {
+		zero := c.addr[k] == 0
+		switch {
+		case IsText(typ) && zero:
+			t.text++
+			t.zeroText++
+			t.zero++
+		case IsText(typ):
+			t.text++
+		case zero:
+			t.zero++
 		}
 	}
-	if len(c.addr) == chunkLen {
-		b.flush()
+}
+
+// setModule begins a run if the next symbol has another module than the last.
+func (b *builder) setModule(module []byte) {
+	if string(module) == string(b.current) {
+		return
 	}
-}
-
-func (b *builder) flush() {
-	b.t.chunks = append(b.t.chunks, b.open.clone())
-	b.open.reset()
-}
-
-// startRun notes that the next symbol has another module than the last one.
-func (b *builder) startRun(module []byte) {
 	b.current = append(b.current[:0], module...)
-	n, ok := b.modules[string(module)]
+	b.startRun()
+}
+
+func (b *builder) startRun() {
+	n, ok := b.modules[string(b.current)]
 	if !ok {
-		if b.modules == nil {
-			b.modules = make(map[string]uint32)
-		}
 		n = uint32(len(b.t.modules))
-		b.t.modules = append(b.t.modules, string(module))
+		b.t.modules = append(b.t.modules, string(b.current))
 		b.modules[b.t.modules[n]] = n
 	}
-	b.t.runs = append(b.t.runs, run{start: uint32(b.t.n), module: n})
+	b.t.runs = append(b.t.runs, run{start: uint32(b.t.n + b.k), module: n})
+}
+
+// newBuilder returns a builder whose first run is vmlinux, perhaps empty.
+func newBuilder() *builder {
+	b := &builder{t: new(Table), open: new(openChunk), modules: make(map[string]uint32)}
+	b.startRun()
+	return b
 }
 
 // finish returns the table with what the scanner knows beside the symbols.
 func (b *builder) finish(s *Scanner) *Table {
-	if len(b.open.addr) > 0 {
+	if b.k > 0 {
 		b.flush()
 	}
-	t := &b.t
+	t := b.t
 	t.chunks = slices.Clip(t.chunks)
 	t.lines, t.mapping, t.skipped = s.number, s.mapping, s.skipped
 	t.warnings, t.stopped = s.warnings, s.stopped

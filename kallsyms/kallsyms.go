@@ -151,9 +151,9 @@ func ReadFile(path string, o Options) (*Table, error) {
 }
 
 func readTable(s *Scanner) (*Table, error) {
-	var b builder
+	b := newBuilder()
 	for s.Scan() {
-		b.add(&s.line)
+		b.add(s.buf, &s.word)
 	}
 	err := s.Err()
 	if err != nil && !errors.Is(err, ErrTruncated) {

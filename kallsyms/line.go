@@ -15,6 +15,15 @@ const (
 	nameOff = addrEnd + 3        // blank, type, blank
 )
 
+// words is where the parts of a line stand in the buffer. Numbers instead of
+// slices spare the garbage collector's write barriers on every line.
+type words struct {
+	addr              uint64
+	typ               byte
+	name, nameEnd     int
+	module, moduleEnd int // equal for vmlinux
+}
+
 // fast takes the next line if it is in the buffer as a whole and has the form
 // that a 64-bit kernel prints: 16 digits, blank, type, blank, name, and for a
 // module a tab and its name in brackets. Otherwise it takes nothing and
@@ -24,53 +33,48 @@ func (s *Scanner) fast() bool {
 	if len(b) < nameOff+2 || !s.sniffed {
 		return false
 	}
-	addr, ok := hex16(b)
-	if !ok || b[addrEnd] != ' ' || b[addrEnd+2] != ' ' || !isType(b[addrEnd+1]) {
+	addr := uint64(0xffffffff) << 32 // nearly every kernel address
+	hi, lo := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+	if hi != eightFs {
+		if hexBad(hi) {
+			return false
+		}
+		addr = hex8(hi) << 32
+	}
+	if hexBad(lo) || b[addrEnd] != ' ' || b[addrEnd+2] != ' ' || !isType(b[addrEnd+1]) {
 		return false
 	}
 	name := wordEnd(b, nameOff)
-	end, ok := lineEnd(b, name)
-	if !ok || end > s.max || name == nameOff {
+	end := name
+	if name >= len(b) || name == nameOff {
 		return false
 	}
-	l := &s.line
-	l.Addr, l.Type, l.Name, l.Module = addr, b[addrEnd+1], b[nameOff:name], nil
-	if end > name {
-		l.Module = b[name+2 : end-1]
+	w := &s.word
+	w.module, w.moduleEnd = 0, 0
+	if b[name] != '\n' {
+		if end = moduleEnd(b, name); end < 0 {
+			return false
+		}
+		w.module, w.moduleEnd = s.pos+name+2, s.pos+end-1
 	}
+	if end > s.max {
+		return false
+	}
+	w.addr, w.typ = addr|hex8(lo), b[addrEnd+1]
+	w.name, w.nameEnd = s.pos+nameOff, s.pos+name
 	s.pos += end + 1
 	s.number++
-	l.Number = s.number
 	return true
 }
 
-// lineEnd returns where the line ends whose name ends at i, if what stands
-// between is a module in brackets or nothing.
-func lineEnd(b []byte, i int) (int, bool) {
-	if i >= len(b) {
-		return 0, false
-	}
-	if b[i] == '\n' {
-		return i, true
-	}
-	if b[i] != '\t' {
-		return 0, false
-	}
+// moduleEnd returns where the line ends whose name ends at i, if a tab and a
+// module in brackets follow and nothing else; otherwise -1.
+func moduleEnd(b []byte, i int) int {
 	end := wordEnd(b, i+1)
-	ok := end < len(b) && b[end] == '\n' && isModule(b[i+1:end])
-	return end, ok
-}
-
-// hex16 returns the value of the first 16 bytes of b as digits.
-func hex16(b []byte) (uint64, bool) {
-	hi, lo := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
-	if hi == eightFs && !hexBad(lo) { // nearly every kernel address
-		return 0xffffffff<<32 | hex8(lo), true
+	if b[i] == '\t' && end < len(b) && b[end] == '\n' && isModule(b[i+1:end]) {
+		return end
 	}
-	if hexBad(hi) || hexBad(lo) {
-		return 0, false
-	}
-	return hex8(hi)<<32 | hex8(lo), true
+	return -1
 }
 
 // hex8 returns the value of the eight hexadecimal digits in x, the first one
@@ -92,19 +96,31 @@ func hexBad(x uint64) bool {
 }
 
 // wordEnd returns the index of the first byte from i on that is a blank or a
-// control character, or len(b).
+// control character, or len(b). It looks at 32 bytes at once, because most
+// names are shorter: stopping at the right group of eight is a branch that the
+// processor guesses wrong on every other line.
 func wordEnd(b []byte, i int) int {
-	for ; i+8 <= len(b); i += 8 {
-		x := binary.LittleEndian.Uint64(b[i:])
-		// Exact for the lowest such byte: nothing below it borrows.
-		if m := (x - 0x21*ones) &^ x & highs; m != 0 {
-			return i + bits.TrailingZeros64(m)>>3
+	for ; i+32 <= len(b); i += 32 {
+		c := b[i : i+32 : i+32]
+		m := blanks(binary.LittleEndian.Uint64(c)) |
+			blanks(binary.LittleEndian.Uint64(c[8:]))<<8 |
+			blanks(binary.LittleEndian.Uint64(c[16:]))<<16 |
+			blanks(binary.LittleEndian.Uint64(c[24:]))<<24
+		if m != 0 {
+			return i + bits.TrailingZeros64(m)
 		}
 	}
 	for i < len(b) && b[i] > ' ' {
 		i++
 	}
 	return i
+}
+
+// blanks returns a bit for each byte of x up to ' ', exact for the lowest one:
+// nothing below it borrows.
+func blanks(x uint64) uint64 {
+	x = (x - 0x21*ones) &^ x & highs
+	return x >> 7 * 0x0102040810204080 >> 56
 }
 
 // isType returns whether c may be a type. Besides letters the kernel prints
@@ -239,7 +255,7 @@ func isHex(c byte) bool {
 // incomplete returns whether line is the beginning of a symbol: an address,
 // perhaps a type, but no name; or a module without its closing bracket.
 func incomplete(line []byte) bool {
-	line = bytes.TrimSpace(line)
+	line = bytes.Trim(line, " \t\r")
 	_, n := parseAddr(line)
 	word, rest := cutWord(line)
 	if n == 0 || n != len(word) {

@@ -41,8 +41,9 @@ func (l *Line) Symbol() Symbol {
 type Scanner struct {
 	r        io.Reader // nil when buf is the whole input
 	buf      []byte
-	pos, end int // what is left of buf
-	line     Line
+	pos, end int   // what is left of buf
+	word     words // the symbol
+	line     Line  // the same for callers
 	visit    func(*Line) Action
 	max      int
 	lenient  bool
@@ -79,7 +80,14 @@ func newByteScanner(b []byte, o Options) *Scanner {
 
 // Line returns the symbol that the last Scan found. It is the same object
 // every time.
-func (s *Scanner) Line() *Line { return &s.line }
+func (s *Scanner) Line() *Line {
+	w := &s.word
+	s.line = Line{Addr: w.addr, Type: w.typ, Name: s.buf[w.name:w.nameEnd], Number: s.number}
+	if w.moduleEnd > w.module {
+		s.line.Module = s.buf[w.module:w.moduleEnd]
+	}
+	return &s.line
+}
 
 // Err returns what ended the scan; nil at a clean end or after [Stop].
 func (s *Scanner) Err() error { return s.err }
@@ -111,7 +119,7 @@ func (s *Scanner) Scan() bool {
 			continue // a line that is no symbol, or the end
 		}
 		s.parsed++
-		if isMapping(s.line.Name) {
+		if isMapping(s.buf[s.word.name:s.word.nameEnd]) {
 			s.mapping++
 			continue
 		}
@@ -124,7 +132,7 @@ func (s *Scanner) Scan() bool {
 
 // take asks the visitor about the line.
 func (s *Scanner) take() bool {
-	switch s.visit(&s.line) {
+	switch s.visit(s.Line()) {
 	case Keep:
 		return true
 	case Stop:
@@ -143,18 +151,31 @@ func (s *Scanner) slow() bool {
 	if !ok {
 		return false
 	}
-	s.line.Number = s.number
 	if s.lenient {
 		return s.slowLenient(raw, ended)
 	}
-	bad := parseStrict(raw, &s.line)
+	var l Line
+	bad := parseStrict(raw, &l)
 	switch {
 	case bad != "":
 		s.reject(raw, bad)
 	case !ended:
 		s.fail(clip(raw), ErrTruncated) // the kernel ends every line: the name may go on
 	}
+	s.place(&l)
 	return bad == "" && ended
+}
+
+// place notes where the parts of l stand. They are slices of the buffer, which
+// end with its capacity.
+func (s *Scanner) place(l *Line) {
+	s.word = words{addr: l.Addr, typ: l.Type}
+	s.word.name = cap(s.buf) - cap(l.Name)
+	s.word.nameEnd = s.word.name + len(l.Name)
+	if l.Module != nil {
+		s.word.module = cap(s.buf) - cap(l.Module)
+		s.word.moduleEnd = s.word.module + len(l.Module)
+	}
 }
 
 func (s *Scanner) slowLenient(raw []byte, ended bool) bool {
@@ -162,10 +183,12 @@ func (s *Scanner) slowLenient(raw []byte, ended bool) bool {
 	if len(line) == 0 {
 		return false
 	}
-	if bad := parseLenient(line, &s.line); bad != "" {
+	var l Line
+	if bad := parseLenient(line, &l); bad != "" {
 		s.reject(line, bad)
 		return false
 	}
+	s.place(&l)
 	if !ended {
 		s.warn(Warning{Line: s.number, Text: clip(line), Reason: "no line end, the name may be cut short"})
 	}
