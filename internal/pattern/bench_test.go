@@ -3,6 +3,7 @@ package pattern
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -44,6 +45,20 @@ func benchmarkSet(b *testing.B, texts ...string) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchNames, "ns/name")
 	b.ReportMetric(float64(matched), "matched")
+}
+
+// BenchmarkFloor is what one comparison with each name costs.
+func BenchmarkFloor(b *testing.B) {
+	names := kernelNames()
+	matched := 0
+	for b.Loop() {
+		for _, name := range names {
+			if strings.HasPrefix(name, "tcp_") {
+				matched++
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchNames, "ns/name")
 }
 
 func BenchmarkSet(b *testing.B) {

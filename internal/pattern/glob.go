@@ -16,6 +16,8 @@ type glob struct {
 	head   segment
 	middle []segment
 	tail   *segment // nil: no star, head is all
+
+	hasItems bool // head or tail has other wildcards than stars
 }
 
 // segment is a run without stars: lit, or items where it has other wildcards.
@@ -196,6 +198,7 @@ func newGlob(items []item) *glob {
 		seg := newSegment(items[:n])
 		if n == len(items) {
 			g.tail = &seg
+			g.hasItems = g.head.items != nil || seg.items != nil
 			return g
 		}
 		if n > 0 {
@@ -282,6 +285,11 @@ func (it *item) match(r rune) bool {
 
 func (g *glob) literalPrefix() string { return g.prefix }
 
+// matchesAll reports whether the glob is nothing but stars.
+func (g *glob) matchesAll() bool {
+	return g.min == 0 && g.tail != nil
+}
+
 // match takes time in proportion to the name and the glob multiplied, at worst.
 func (g *glob) match(s string) bool {
 	switch {
@@ -292,37 +300,47 @@ func (g *glob) match(s string) bool {
 	case g.tail == nil:
 		rest, ok := g.head.cutPrefix(s)
 		return ok && rest == ""
+	case g.hasItems:
+		return g.matchItems(s)
 	}
-	s, ok := g.cutEnds(s)
-	for i := 0; ok && i < len(g.middle); i++ {
-		s, ok = g.middle[i].cutFirst(s)
+	end := len(s) - len(g.tail.lit)
+	if s[end:] != g.tail.lit {
+		return false
 	}
-	return ok
+	return g.matchMiddle(s[len(g.prefix):end])
 }
 
-// cutEnds takes head and tail from s, which has the prefix and the length for both.
-func (g *glob) cutEnds(s string) (string, bool) {
-	if g.head.items != nil {
-		var ok bool
-		if s, ok = g.head.cutPrefix(s); !ok {
-			return s, false
+// matchItems does it where head or tail has other wildcards.
+func (g *glob) matchItems(s string) bool {
+	s, ok := g.head.cutPrefix(s)
+	if !ok {
+		return false
+	}
+	s, ok = g.tail.cutSuffix(s)
+	return ok && g.matchMiddle(s)
+}
+
+func (g *glob) matchMiddle(s string) bool {
+	for i := range g.middle {
+		rest, ok := g.middle[i].cutFirst(s)
+		if !ok {
+			return false
 		}
-	} else {
-		s = s[len(g.prefix):]
+		s = rest
 	}
-	if g.tail.items != nil {
-		return g.tail.cutSuffix(s)
-	}
-	return s[:max(len(s)-len(g.tail.lit), 0)], strings.HasSuffix(s, g.tail.lit)
+	return true
 }
 
-// cutPrefix returns what follows the segment, which has items, at the start of s.
+// cutPrefix returns what follows the segment at the start of s.
 func (g *segment) cutPrefix(s string) (string, bool) {
+	if g.items == nil {
+		return strings.CutPrefix(s, g.lit)
+	}
 	i := 0
 	for k := range g.items {
 		it := &g.items[k]
 		if i < len(s) && s[i] < utf8.RuneSelf {
-			if it.ascii[s[i]/64]>>(s[i]%64)&1 == 0 {
+			if !it.mayBegin(s[i]) {
 				return s, false
 			}
 			i++
@@ -337,8 +355,11 @@ func (g *segment) cutPrefix(s string) (string, bool) {
 	return s[i:], true
 }
 
-// cutSuffix returns what precedes the segment, which has items, at the end of s.
+// cutSuffix returns what precedes the segment at the end of s.
 func (g *segment) cutSuffix(s string) (string, bool) {
+	if g.items == nil {
+		return strings.CutSuffix(s, g.lit)
+	}
 	for i := len(g.items) - 1; i >= 0; i-- {
 		r, n := utf8.DecodeLastRuneInString(s)
 		if n == 0 || !g.items[i].match(r) {
@@ -358,14 +379,22 @@ func (g *segment) cutFirst(s string) (string, bool) {
 		}
 		return s[i+len(g.lit):], true
 	}
-	for {
-		if rest, ok := g.cutPrefix(s); ok {
-			return rest, true
+	for s != "" {
+		n := 1
+		if s[0] >= utf8.RuneSelf {
+			_, n = utf8.DecodeRuneInString(s)
 		}
-		_, n := utf8.DecodeRuneInString(s)
-		if n == 0 {
-			return s, false
+		if g.items[0].mayBegin(s[0]) {
+			if rest, ok := g.cutPrefix(s); ok {
+				return rest, true
+			}
 		}
 		s = s[n:]
 	}
+	return s, false
+}
+
+// mayBegin reports whether the item can match a character that begins with the byte.
+func (it *item) mayBegin(c byte) bool {
+	return c >= utf8.RuneSelf || it.ascii[c/64]>>(c%64)&1 != 0
 }

@@ -67,7 +67,7 @@ func (s *Set) add(i int, p *Pattern, prefixes []string) error {
 		g = &s.exclude
 	}
 	for _, m := range names {
-		g.add(entry{i, p.module, m.literalPrefix(), m})
+		g.add(newEntry(i, p.module, m))
 	}
 	if !p.Exclude {
 		s.noteInclude(i, p, names)
@@ -149,7 +149,20 @@ type entry struct {
 	index  int
 	module *glob
 	prefix string // asked before name, because it costs no call
+	glob   *glob  // name, where it is a glob: so it costs no dynamic call
 	name   matcher
+}
+
+func newEntry(index int, module *glob, name matcher) entry {
+	g, _ := name.(*glob)
+	return entry{index, module, name.literalPrefix(), g, name}
+}
+
+func (e *entry) matchName(name string) bool {
+	if e.glob != nil {
+		return e.glob.match(name)
+	}
+	return e.name.match(name)
 }
 
 func (e *entry) matchModule(module string) bool {
@@ -161,6 +174,8 @@ func (e *entry) matchModule(module string) bool {
 // the patterns.
 type group struct {
 	used       bool // has patterns
+	hasAll     bool // has a * for every module
+	all        int  // the first of those
 	hasModules bool // some pattern has a module part
 	exact      map[string][]entry
 	lengths    [256]uint64 // by first byte: the lengths, modulo 64, that exact names have
@@ -171,6 +186,12 @@ type group struct {
 func (g *group) add(e entry) {
 	g.hasModules = g.hasModules || e.module != nil
 	g.used = true
+	if e.module == nil && e.glob != nil && e.glob.matchesAll() {
+		if !g.hasAll {
+			g.hasAll, g.all = true, e.index
+		}
+		return
+	}
 	if name, ok := exactName(e.name); ok && name != "" {
 		if g.exact == nil {
 			g.exact = make(map[string][]entry)
@@ -202,17 +223,31 @@ func (g *group) first(module, name string) (index int, ok bool) {
 	if g.hasModules {
 		module = canonicalModule(module)
 	}
-	best := firstOf(g.free, math.MaxInt, module, name)
+	best := math.MaxInt
+	if g.hasAll {
+		best = g.all
+	}
+	if len(g.free) > 0 {
+		best = firstOf(g.free, best, module, name)
+	}
 	if name != "" {
-		best = firstOf(g.byFirst[name[0]], best, module, name)
-		if g.lengths[name[0]]&(1<<(len(name)%64)) != 0 {
-			best = firstIn(g.exact[name], best, module)
-		}
+		best = g.firstByte(best, module, name)
 	}
 	if best == math.MaxInt {
 		return 0, false
 	}
 	return best, true
+}
+
+// firstByte asks the patterns that are found by the name's first byte.
+func (g *group) firstByte(best int, module, name string) int {
+	if list := g.byFirst[name[0]]; len(list) > 0 {
+		best = firstOf(list, best, module, name)
+	}
+	if g.lengths[name[0]]&(1<<(len(name)%64)) != 0 {
+		best = firstIn(g.exact[name], best, module)
+	}
+	return best
 }
 
 // firstOf returns the index of the first entry that matches, if it is lower than best.
@@ -222,7 +257,7 @@ func firstOf(entries []entry, best int, module, name string) int {
 		if e.index >= best {
 			break
 		}
-		if strings.HasPrefix(name, e.prefix) && e.matchModule(module) && e.name.match(name) {
+		if strings.HasPrefix(name, e.prefix) && e.matchModule(module) && e.matchName(name) {
 			return e.index
 		}
 	}
