@@ -12,30 +12,42 @@ import (
 // It fails for ids that are no type and for types nested deeper than 32 levels,
 // which [ErrCycle] stands for.
 func (b *BTF) TypeName(id uint32) (string, error) {
-	return b.declaration(id, "", 0)
+	return b.declaration(id, 0)
 }
 
 // Prototype returns the C prototype of f with the names of its arguments:
 // "ssize_t vfs_read(struct file *file, char *buf, size_t count, loff_t *pos)".
 func (b *BTF) Prototype(f Func) (string, error) {
-	if _, err := b.protoRecord(f.Proto); err != nil {
-		return "", fmt.Errorf("prototype of %s (BTF type %d): %w", f.Name, f.ID, err)
-	}
-	s, err := b.declaration(f.Proto, f.Name, paramNames)
-	if err != nil {
-		return "", fmt.Errorf("prototype of %s (BTF type %d): %w", f.Name, f.ID, err)
-	}
-	return s, nil
+	s, err := b.AppendPrototype(nil, f)
+	return string(s), err
 }
 
-func (b *BTF) declaration(id uint32, name string, style declStyle) (string, error) {
-	var buf [256]byte
-	d := declarator{b: b, out: buf[:0], style: style}
+// AppendPrototype appends what [BTF.Prototype] returns to dst, for those who
+// want many. After an error it returns dst as it was.
+func (b *BTF) AppendPrototype(dst []byte, f Func) ([]byte, error) {
+	_, err := b.protoRecord(f.Proto)
+	out := dst
+	if err == nil {
+		out, err = b.appendDeclaration(dst, f.Proto, f.Name, paramNames)
+	}
+	if err != nil {
+		return dst, fmt.Errorf("prototype of %s (BTF type %d): %w", f.Name, f.ID, err)
+	}
+	return out, nil
+}
+
+func (b *BTF) declaration(id uint32, style declStyle) (string, error) {
+	s, err := b.appendDeclaration(nil, id, "", style)
+	return string(s), err
+}
+
+func (b *BTF) appendDeclaration(dst []byte, id uint32, name string, style declStyle) ([]byte, error) {
+	d := declarator{b: b, out: dst, start: len(dst), style: style}
 	d.declare(id, name, 0)
 	if d.err != nil {
-		return "", d.err
+		return nil, d.err
 	}
-	return string(d.out), nil
+	return d.out, nil
 }
 
 // declStyle changes what a declarator writes.
@@ -55,9 +67,12 @@ const (
 type declarator struct {
 	b     *BTF
 	out   []byte
+	start int // of the declaration in out
 	err   error
 	steps int
 	style declStyle
+	// twoParts is set when a type has a part behind the name.
+	twoParts bool
 }
 
 // maxSteps bounds the work for one declaration: prototypes that take prototypes
@@ -87,12 +102,17 @@ func (d *declarator) next(id uint32, depth int) (record, bool) {
 }
 
 func (d *declarator) declare(id uint32, name string, depth int) {
+	outer := d.twoParts
+	d.twoParts = false
 	d.before(id, depth)
-	if name != "" || d.plainKind(id, depth) == kindFuncProto {
+	if name != "" || d.twoParts && d.plainKind(id, depth) == kindFuncProto {
 		d.space()
 		d.out = append(d.out, name...)
 	}
-	d.behind(id, depth)
+	if d.twoParts {
+		d.behind(id, depth)
+	}
+	d.twoParts = outer
 }
 
 // before writes what stands before the name.
@@ -124,26 +144,26 @@ func (d *declarator) before(id uint32, depth int) {
 	case kindConst, kindVolatile, kindRestrict, kindTypeTag:
 		d.qualified(&r, depth)
 	case kindArray:
+		d.twoParts = true
 		d.before(r.word(0), depth+1)
 	case kindFuncProto:
+		d.twoParts = true
 		d.before(r.ref, depth+1)
 	default:
-		d.err = &RefError{Ref: id, Reason: "is a " + kindName(kind) + ", not a data type"}
+		d.err = &RefError{Ref: id, Reason: "kind " + kindName(kind) + ", not a data type"}
 	}
 }
 
 // qualified writes a qualifier where it belongs: behind a pointer, before
 // anything else.
 func (d *declarator) qualified(r *record, depth int) {
-	word := qualifiers[r.kind()]
+	word := qualifier(r.kind())
 	switch {
 	case word == "" || d.style&noQualifiers != 0:
 		d.before(r.ref, depth+1)
 	case d.isPointer(r.ref, depth+1):
 		d.before(r.ref, depth+1)
-		if last := len(d.out) - 1; last >= 0 && d.out[last] != '*' {
-			d.space()
-		}
+		d.space()
 		d.out = append(d.out, word...)
 	default:
 		d.word(word)
@@ -151,7 +171,18 @@ func (d *declarator) qualified(r *record, depth int) {
 	}
 }
 
-var qualifiers = map[uint32]string{kindConst: "const", kindVolatile: "volatile", kindRestrict: "restrict"}
+// qualifier returns the word for a kind, "" for type tags.
+func qualifier(kind uint32) string {
+	switch kind {
+	case kindConst:
+		return "const"
+	case kindVolatile:
+		return "volatile"
+	case kindRestrict:
+		return "restrict"
+	}
+	return ""
+}
 
 // behind writes what stands behind the name.
 func (d *declarator) behind(id uint32, depth int) {
@@ -211,19 +242,23 @@ func (d *declarator) params(r *record, depth int) {
 
 // tagged writes "struct name" and its likes.
 func (d *declarator) tagged(r *record) {
-	tag := "struct"
-	switch kind := r.kind(); {
-	case kind == kindUnion, kind == kindFwd && infoFlag(r.info):
-		tag = "union"
-	case kind == kindEnum, kind == kindEnum64:
-		tag = "enum"
-	}
-	d.word(tag)
+	d.word(r.tag())
 	name := r.name()
 	if name == "" {
-		name = "{...}"
+		name = anonymous
 	}
 	d.word(name)
+}
+
+// tag returns the keyword before the name of a struct, union or enum.
+func (r *record) tag() string {
+	switch kind := r.kind(); {
+	case kind == kindUnion, kind == kindFwd && infoFlag(r.info):
+		return "union"
+	case kind == kindEnum, kind == kindEnum64:
+		return "enum"
+	}
+	return "struct"
 }
 
 // parenthesised says whether a pointer to this type needs brackets.
@@ -254,7 +289,7 @@ func (d *declarator) plainKind(id uint32, depth int) uint32 {
 
 // word writes s, apart from what comes before.
 func (d *declarator) word(s string) {
-	if n := len(d.out); n > 0 && d.out[n-1] != '(' && d.out[n-1] != ' ' {
+	if n := len(d.out); n > d.start && d.out[n-1] != '(' && d.out[n-1] != ' ' {
 		d.out = append(d.out, ' ')
 	}
 	d.out = append(d.out, s...)
@@ -262,7 +297,7 @@ func (d *declarator) word(s string) {
 
 // space sets a name or a star apart from a word, but not from a star.
 func (d *declarator) space() {
-	if n := len(d.out); n > 0 && d.out[n-1] != '*' && d.out[n-1] != '(' && d.out[n-1] != ' ' {
+	if n := len(d.out); n > d.start && d.out[n-1] != '*' && d.out[n-1] != '(' && d.out[n-1] != ' ' {
 		d.out = append(d.out, ' ')
 	}
 }

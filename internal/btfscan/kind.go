@@ -41,7 +41,7 @@ func kindName(kind uint32) string {
 	if int(kind) < len(kindNames) {
 		return kindNames[kind]
 	}
-	return fmt.Sprintf("kind %d", kind)
+	return fmt.Sprint(kind)
 }
 
 // Every type is a struct btf_type (name offset, info, size or type id) and

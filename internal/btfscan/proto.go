@@ -47,7 +47,7 @@ func (b *BTF) protoRecord(id uint32) (record, error) {
 		return r, err
 	}
 	if k := r.kind(); k != kindFuncProto {
-		return r, &RefError{Ref: id, Reason: "is a " + kindName(k) + ", not a FUNC_PROTO"}
+		return r, &RefError{Ref: id, Reason: "kind " + kindName(k) + ", not FUNC_PROTO"}
 	}
 	return r, nil
 }
