@@ -20,6 +20,8 @@ var ErrNotKernel = errors.New("not an x86 boot image (bzImage)")
 type Kernel struct {
 	// Release is what uname -r will say.
 	Release string
+	// Dir is where its packages were unpacked.
+	Dir string
 	// Image is the compressed kernel, vmlinuz.
 	Image string
 	// ModulesDir is the folder lib/modules/RELEASE, empty if there is none.
@@ -49,7 +51,7 @@ func OpenKernel(path string) (Kernel, error) {
 	if err != nil {
 		return Kernel{}, fmt.Errorf("open kernel: %w", err)
 	}
-	return Kernel{Release: release, Image: image, ModulesDir: findModules(root, release)}, nil
+	return Kernel{Release: release, Dir: root, Image: image, ModulesDir: findModules(root, release)}, nil
 }
 
 // findImage returns the image and the root of the unpacked packages.
