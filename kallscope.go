@@ -1,0 +1,186 @@
+// Package kallscope finds Linux kernel functions at scale: it turns patterns,
+// names and BTF ids into exact kernel addresses and says for every function
+// that it leaves out why.
+//
+// A [Kernel] holds the facts about one kernel. A [Query] against it gives a
+// [Plan]: the targets, and every other candidate with its [Reason]. Nothing up
+// to there needs privileges beyond reading the kernel's own lists, and nothing
+// touches the kernel; package attach does that with a plan.
+//
+//	k, err := kallscope.Live(kallscope.LiveOptions{})
+//	plan, err := k.Plan(kallscope.Query{Patterns: []string{"tcp_*"}}, kallscope.PlanOptions{})
+//	for _, t := range plan.Targets {
+//		fmt.Printf("%#x %s\n", t.Addr, t.Name)
+//	}
+package kallscope
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/kallscope/kallscope/internal/btfscan"
+	"github.com/kallscope/kallscope/kallsyms"
+)
+
+// A Kernel is the facts about one kernel. Each fact is read when it is first
+// needed, and once. A Kernel never changes and is safe for concurrent use.
+type Kernel struct {
+	identity Identity
+	source   source
+
+	vmlinux func() (*kallsyms.Table, error) // up to the first module symbol
+	all     func() (*kallsyms.Table, error)
+
+	vmlinuxSites func() (*siteList, error)
+	allSites     func() (*siteList, error)
+	siteNames    func(scope) (*siteList, error)
+
+	mu  sync.Mutex
+	btf map[string]btfResult // by object
+}
+
+type btfResult struct {
+	btf *btfscan.BTF
+	err error
+}
+
+// An Identity says which kernel facts or a plan are of.
+type Identity struct {
+	// Release is what uname -r prints.
+	Release string `json:"release"`
+	// BuildID is the GNU build id in hexadecimal; empty when the kernel has
+	// none.
+	BuildID string `json:"build_id,omitempty"`
+	// Arch is the architecture as Go names it (GOARCH).
+	Arch string `json:"arch"`
+}
+
+// A scope is the part of the kernel that a query can match in. The kernel's
+// lists have vmlinux first and get slow behind it: each module symbol costs a
+// walk over the module list (kernel/module/kallsyms.c: module_get_kallsym()).
+type scope bool
+
+const (
+	scopeAll     scope = false
+	scopeVmlinux scope = true
+)
+
+// A source reads the facts of a kernel: the running one, or a file.
+type source interface {
+	// symbols returns the symbol table, without modules for scopeVmlinux.
+	symbols(scope) (*kallsyms.Table, error)
+	// sites returns the ftrace records with addresses, or by name where the
+	// kernel lists no addresses (before v6.5).
+	sites(scope) (*siteList, error)
+	// siteNames returns the ftrace records by name.
+	siteNames(scope) (*siteList, error)
+	// openBTF returns the BTF of vmlinux or a module. base is nil for vmlinux.
+	openBTF(object string, base *btfscan.BTF) (*btfscan.BTF, error)
+	// btfObjects returns the names of all BTF objects but vmlinux, sorted.
+	btfObjects() ([]string, error)
+	// goingModules returns the modules that are not live.
+	goingModules() (map[string]bool, error)
+	// hidden says in words why addresses may be hidden.
+	hidden() string
+}
+
+func newKernel(id Identity, src source) *Kernel {
+	return &Kernel{
+		identity:     id,
+		source:       src,
+		vmlinux:      sync.OnceValues(func() (*kallsyms.Table, error) { return src.symbols(scopeVmlinux) }),
+		all:          sync.OnceValues(func() (*kallsyms.Table, error) { return src.symbols(scopeAll) }),
+		vmlinuxSites: sync.OnceValues(func() (*siteList, error) { return src.sites(scopeVmlinux) }),
+		allSites:     sync.OnceValues(func() (*siteList, error) { return src.sites(scopeAll) }),
+		siteNames:    src.siteNames,
+		btf:          make(map[string]btfResult),
+	}
+}
+
+// Identity returns release, build id and architecture.
+func (k *Kernel) Identity() Identity { return k.identity }
+
+// Symbols returns the whole symbol table, modules included. Reading it costs
+// the kernel about 250 ns a symbol natively, and more with many modules.
+func (k *Kernel) Symbols() (*kallsyms.Table, error) { return k.all() }
+
+func (k *Kernel) symbols(s scope) (*kallsyms.Table, error) {
+	if s == scopeVmlinux {
+		return k.vmlinux()
+	}
+	return k.all()
+}
+
+func (k *Kernel) sites(s scope) (*siteList, error) {
+	if s == scopeVmlinux {
+		return k.vmlinuxSites()
+	}
+	return k.allSites()
+}
+
+// openBTF returns the BTF of one object, read once.
+func (k *Kernel) openBTF(object string) (*btfscan.BTF, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.openBTFLocked(object)
+}
+
+func (k *Kernel) openBTFLocked(object string) (*btfscan.BTF, error) {
+	if r, ok := k.btf[object]; ok {
+		return r.btf, r.err
+	}
+	var base *btfscan.BTF
+	if object != Vmlinux {
+		var err error
+		if base, err = k.openBTFLocked(Vmlinux); err != nil {
+			return nil, err
+		}
+	}
+	b, err := k.source.openBTF(object, base)
+	if err != nil {
+		err = fmt.Errorf("BTF of %s: %w", object, err)
+	}
+	k.btf[object] = btfResult{b, err}
+	return b, err
+}
+
+// BTFIDs returns the ids of the BTF functions with the name of f, in the BTF
+// of its module; several where BTF has the name several times, none without
+// BTF.
+func (k *Kernel) BTFIDs(f Func) []BTFID {
+	b, err := k.openBTF(f.Module)
+	if err != nil {
+		return nil
+	}
+	var ids []BTFID
+	for _, fn := range b.ByName(f.Name) {
+		ids = append(ids, BTFID{f.Module, fn.ID})
+	}
+	return ids
+}
+
+// Names returns all names of the function's address in its module, in the
+// kernel's order.
+func (k *Kernel) Names(f Func) ([]string, error) {
+	table, err := k.symbols(scopeOf(f.Module))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, i := range table.At(f.Addr) {
+		if moduleName(table.Module(i)) == f.Module && kallsyms.IsText(table.Type(i)) {
+			names = append(names, strings.Clone(table.Name(i)))
+		}
+	}
+	return names, nil
+}
+
+func scopeOf(module string) scope { return scope(module == Vmlinux) }
+
+func moduleName(m string) string {
+	if m == "" {
+		return Vmlinux
+	}
+	return m
+}

@@ -1,0 +1,256 @@
+package kallscope
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/kallscope/kallscope/kallsyms"
+)
+
+// PlanOptions say how a query becomes targets. The zero value is the right
+// choice for most.
+type PlanOptions struct {
+	// Mechanism forces one; MechanismAuto means kprobe.multi.
+	Mechanism Mechanism
+	// Duplicates says what to do with several functions of one name.
+	Duplicates Duplicates
+	// Cautious includes the functions that patterns leave out because the
+	// probes themselves call them; see [ReasonDispatch].
+	Cautious bool
+	// Unsafe includes functions that stop the machine; see [ReasonHangs].
+	Unsafe bool
+}
+
+// Duplicates is a rule for several targets of one name.
+type Duplicates uint8
+
+// The rules. The default takes all: only an address tells them apart, and
+// plans have addresses.
+const (
+	DuplicatesAll   Duplicates = iota // each is a target of its own
+	DuplicatesSkip                    // none is a target
+	DuplicatesFirst                   // the first in the kernel's order is
+	DuplicatesError                   // planning fails with an AmbiguousError
+)
+
+var duplicatesNames = [...]string{"all", "skip", "first", "error"}
+
+// String returns the rule as the flag spells it.
+func (d Duplicates) String() string {
+	if int(d) >= len(duplicatesNames) {
+		return fmt.Sprintf("duplicates-%d", uint8(d))
+	}
+	return duplicatesNames[d]
+}
+
+// ParseDuplicates reads what String writes; "" is DuplicatesAll. It fails with
+// [ErrNotFound].
+func ParseDuplicates(s string) (Duplicates, error) {
+	for i, name := range duplicatesNames {
+		if name == s || s == "" {
+			return Duplicates(i), nil
+		}
+	}
+	return 0, fmt.Errorf("duplicates %q: %w; use all, skip, first or error", s, ErrNotFound)
+}
+
+// A Plan is the answer to a query: every candidate is either a target or
+// skipped, with a reason. It depends on the facts of the kernel and the query
+// alone, and can be stored.
+type Plan struct {
+	Kernel Identity `json:"kernel"`
+	Query  Query    `json:"query"`
+	// Targets are in the order of addresses, by name where those are hidden.
+	Targets []Target `json:"targets"`
+	// Skipped are the other candidates: those with an address in its order,
+	// then those that are in BTF only.
+	Skipped []Skip `json:"skipped"`
+	// Unmatched are the including patterns that no candidate matched.
+	Unmatched []Unmatched `json:"unmatched,omitempty"`
+	// Facts are what the plan rests on.
+	Facts Facts `json:"facts"`
+}
+
+// A Target is a function to attach to, and how.
+type Target struct {
+	Func
+	Mechanism Mechanism
+}
+
+// A Skip is a candidate that is not a target.
+type Skip struct {
+	Func
+	Reason Reason
+}
+
+// Unmatched is a pattern without a candidate.
+type Unmatched struct {
+	Pattern string `json:"pattern"`
+	// Why is set when more is known than that no name matches.
+	Why string `json:"why,omitempty"`
+}
+
+// Facts count what a plan was made from.
+type Facts struct {
+	// Symbols are the lines of kallsyms that were read.
+	Symbols int `json:"symbols"`
+	// Sites are the ftrace records that were read; with SitesUnknown none.
+	Sites int `json:"sites"`
+	// SitesUnknown says why it is not known which functions can be traced.
+	// Then all are targets that could be, and attaching finds out.
+	SitesUnknown string `json:"sites_unknown,omitempty"`
+	// Hidden says why addresses are zero. Then targets have names only.
+	Hidden string `json:"hidden,omitempty"`
+	// BTFUnknown says why BTF was not used; candidates that are in BTF only
+	// are then missing.
+	BTFUnknown string `json:"btf_unknown,omitempty"`
+}
+
+// Matched returns the number of candidates: targets and skipped.
+func (p *Plan) Matched() int { return len(p.Targets) + len(p.Skipped) }
+
+// SkippedBy counts the skipped candidates by reason.
+func (p *Plan) SkippedBy() map[Reason]int {
+	by := make(map[Reason]int)
+	for _, s := range p.Skipped {
+		by[s.Reason]++
+	}
+	return by
+}
+
+// Plan answers a query. It reads the symbol table, the list of sites and, for
+// patterns, the BTF; lists are read only up to the first module when the query
+// can match in vmlinux alone.
+//
+// It fails on a pattern that is none ([*pattern.SyntaxError] with the column),
+// on a BTF id that is no function, and when the symbol table cannot be read.
+// That sites or BTF cannot be read is no failure, but recorded in Facts.
+func (k *Kernel) Plan(q Query, o PlanOptions) (*Plan, error) {
+	c, err := q.compile()
+	if err != nil {
+		return nil, err
+	}
+	if o.Mechanism == MechanismAuto {
+		o.Mechanism = KprobeMulti
+	}
+	scope := c.scope()
+	table, err := k.symbols(scope)
+	if err != nil {
+		return nil, err
+	}
+	sel, err := c.selectIn(k, table)
+	if err != nil {
+		return nil, err
+	}
+	types, err := k.compileTypes(q)
+	if err != nil {
+		return nil, err
+	}
+	p := &planner{
+		kernel: k, scope: scope, table: table, sel: sel, types: types, options: o,
+		plan: &Plan{Kernel: k.identity, Query: q, Facts: Facts{Symbols: table.Len()}},
+	}
+	return p.run()
+}
+
+// planner is one run of Plan.
+type planner struct {
+	kernel  *Kernel
+	scope   scope
+	table   *kallsyms.Table
+	sel     *selection
+	types   *typeQuery
+	options PlanOptions
+	sites   siteIndex
+	names   map[string]bool // traceable "module:name", when addresses are hidden
+	going   map[string]bool
+	ranges  []codeRange
+	plan    *Plan
+}
+
+func (p *planner) run() (*Plan, error) {
+	hidden := p.table.State() == kallsyms.Hidden
+	if hidden {
+		p.plan.Facts.Hidden = p.kernel.source.hidden()
+	}
+	p.loadSites(hidden)
+	p.loadModules()
+	if hidden {
+		p.walkNames()
+	} else {
+		p.walkEntries()
+	}
+	p.walkBTF()
+	p.walkData()
+	if err := p.applyDuplicates(); err != nil {
+		return nil, err
+	}
+	for _, s := range p.sel.byIndex {
+		if !s.Exclude && s.hits == 0 {
+			p.plan.Unmatched = append(p.plan.Unmatched, Unmatched{s.Text, s.problem})
+		}
+	}
+	return p.plan, nil
+}
+
+// loadSites reads the list of sites in the form that fits. Failure leaves the
+// sites unknown.
+func (p *planner) loadSites(hidden bool) {
+	read := p.kernel.sites
+	if hidden {
+		read = p.kernel.siteNames
+	}
+	list, err := read(p.scope)
+	if err != nil {
+		p.sites, p.plan.Facts.SitesUnknown = sitesUnknown{}, err.Error()
+		return
+	}
+	p.plan.Facts.Sites = list.len()
+	switch {
+	case hidden:
+		p.names = list.names.set()
+	case list.len() == len(list.addrs):
+		p.sites = &siteCursor{list.addrs}
+	default:
+		p.sites = joinSiteNames(p.table, &list.names)
+	}
+}
+
+func (p *planner) loadModules() {
+	if p.scope == scopeVmlinux {
+		return
+	}
+	// Unreadable means nothing is known to be going.
+	p.going, _ = p.kernel.source.goingModules()
+}
+
+func (p *planner) add(f Func, r Reason) {
+	if r == ReasonNone {
+		p.plan.Targets = append(p.plan.Targets, Target{f, p.options.Mechanism})
+		return
+	}
+	p.plan.Skipped = append(p.plan.Skipped, Skip{f, r})
+}
+
+// Funcs yields all candidates in the order of their addresses, targets and
+// skipped alike, then those without an address.
+func (p *Plan) Funcs() iter.Seq[Func] {
+	return func(yield func(Func) bool) {
+		targets, skipped := p.Targets, p.Skipped
+		for len(targets)+len(skipped) > 0 {
+			var f Func
+			if len(skipped) == 0 || len(targets) > 0 && before(targets[0].Func, skipped[0].Func) {
+				f, targets = targets[0].Func, targets[1:]
+			} else {
+				f, skipped = skipped[0].Func, skipped[1:]
+			}
+			if !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+func before(a, b Func) bool {
+	return b.BTFID != 0 || a.BTFID == 0 && a.Addr <= b.Addr
+}

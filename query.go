@@ -1,0 +1,196 @@
+package kallscope
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kallscope/kallscope/internal/pattern"
+	"github.com/kallscope/kallscope/kallsyms"
+)
+
+// A Query is what is asked for. The functions of a query are those that one of
+// the patterns includes, none excludes, and that fit the modules and types.
+type Query struct {
+	// Patterns include functions; "!x" excludes what x includes. Forms:
+	//
+	//	tcp_*                     glob over the name, in vmlinux and all modules
+	//	/^tcp_(send|recv)msg$/    regular expression
+	//	kvm:vmx_*  vmlinux:foo    in one module, in the kernel image
+	//	syscall:openat            with the architecture's prefix
+	//	#1234  nf_tables#77       BTF id
+	//	0xffffffff81000000        address
+	//
+	// Without any including pattern every function is included.
+	Patterns []string `json:"patterns"`
+	// Exclude are patterns of functions to leave out, without the "!".
+	Exclude []string `json:"exclude,omitempty"`
+	// Modules restrict the query to the modules that one of these globs
+	// matches; "vmlinux" is one.
+	Modules []string `json:"modules,omitempty"`
+	// Args are C types; a function must have an argument of each. Functions
+	// without BTF have no known types and are not candidates then.
+	Args []string `json:"args,omitempty"`
+	// Rets are C types; the function's result must be one of them.
+	Rets []string `json:"rets,omitempty"`
+}
+
+// compiled is a query whose patterns are parsed.
+type compiled struct {
+	patterns []pattern.Pattern
+	modules  []pattern.Pattern
+	types    []string
+}
+
+func (q Query) compile() (compiled, error) {
+	var c compiled
+	for _, text := range q.Patterns {
+		p, err := pattern.Parse(text)
+		if err != nil {
+			return c, err
+		}
+		c.patterns = append(c.patterns, p)
+	}
+	for _, text := range q.Exclude {
+		p, err := pattern.Parse("!" + text)
+		if err != nil {
+			return c, err
+		}
+		c.patterns = append(c.patterns, p)
+	}
+	if !slices.ContainsFunc(c.patterns, func(p pattern.Pattern) bool { return !p.Exclude }) {
+		everything, err := pattern.Parse("*")
+		if err != nil {
+			return c, err
+		}
+		c.patterns = append(c.patterns, everything)
+	}
+	for _, glob := range q.Modules {
+		p, err := pattern.Parse(glob + ":*")
+		if err != nil {
+			return c, fmt.Errorf("module %q: %w", glob, err)
+		}
+		c.modules = append(c.modules, p)
+	}
+	return c, nil
+}
+
+// scope returns how far the kernel's lists must be read.
+func (c *compiled) scope() scope {
+	if len(c.modules) > 0 && !slices.ContainsFunc(c.modules, beyondVmlinux) {
+		return scopeVmlinux
+	}
+	if slices.ContainsFunc(c.patterns, func(p pattern.Pattern) bool { return !p.Exclude && beyondVmlinux(p) }) {
+		return scopeAll
+	}
+	return scopeVmlinux
+}
+
+func beyondVmlinux(p pattern.Pattern) bool { return !p.VmlinuxOnly() }
+
+// A selection decides which names a query includes, in one symbol table.
+type selection struct {
+	set     *pattern.Set
+	byIndex []selected
+	addrs   map[uint64]int  // entry address -> including pattern
+	without map[uint64]bool // excluded entry addresses
+	modules []pattern.Pattern
+}
+
+// selected is what one pattern of a selection stands for.
+type selected struct {
+	pattern.Pattern
+	exact   bool   // one function was named
+	hits    int    // candidates
+	problem string // why it cannot match
+}
+
+// hit is an including pattern that matched, or -1.
+const noHit = -1
+
+// selectIn binds the query to a symbol table: ids become names, addresses
+// become entries.
+func (c *compiled) selectIn(k *Kernel, t *kallsyms.Table) (*selection, error) {
+	s := &selection{addrs: make(map[uint64]int), without: make(map[uint64]bool), modules: c.modules}
+	patterns := make([]pattern.Pattern, len(c.patterns))
+	for i, p := range c.patterns {
+		sel := selected{Pattern: p}
+		switch p.Kind {
+		case pattern.BTFID:
+			named, err := k.patternOfID(p)
+			if err != nil {
+				return nil, err
+			}
+			p = named
+		case pattern.Addr:
+			sel.problem = s.bindAddr(i, p, t)
+		}
+		_, one := p.Exact()
+		sel.exact = one || p.Kind == pattern.Addr
+		s.byIndex, patterns[i] = append(s.byIndex, sel), p
+	}
+	prefix := pattern.DetectSyscallPrefix(k.identity.Arch, func(name string) bool { return len(t.ByName(name)) > 0 })
+	set, err := pattern.NewSet(patterns, pattern.SetOptions{SyscallPrefixes: []string{prefix}})
+	s.set = set
+	return s, err
+}
+
+// patternOfID turns #1234 into the name of that function in that object.
+func (k *Kernel) patternOfID(p pattern.Pattern) (pattern.Pattern, error) {
+	b, err := k.openBTF(p.Object)
+	if err != nil {
+		return p, fmt.Errorf("pattern %s: %w", p, err)
+	}
+	fn, ok := b.FuncByID(p.ID)
+	if !ok {
+		return p, fmt.Errorf("pattern %s: type id %d in the BTF of %s is no function: %w", p, p.ID, p.Object, ErrNotFound)
+	}
+	text := p.Object + ":" + fn.Name
+	if p.Exclude {
+		text = "!" + text
+	}
+	return pattern.Parse(text)
+}
+
+// bindAddr finds the entry that an address stands for, the entry itself or a
+// site right behind it, and returns the problem if there is none.
+func (s *selection) bindAddr(i int, p pattern.Pattern, t *kallsyms.Table) (problem string) {
+	loc, ok := t.Find(p.Addr)
+	switch {
+	case !ok:
+		return "no function is at this address"
+	case loc.Offset > maxSiteOffset:
+		return fmt.Sprintf("this is %s+%#x; the entry is %#x", loc.Symbol.Name, loc.Offset, loc.Symbol.Addr)
+	case p.Exclude:
+		s.without[loc.Symbol.Addr] = true
+	default:
+		s.addrs[loc.Symbol.Addr] = i
+	}
+	return ""
+}
+
+// include returns the including pattern that a name at an address matches, or
+// noHit.
+func (s *selection) include(module, name string, addr uint64) int {
+	if !s.inModules(module) || s.without[addr] {
+		return noHit
+	}
+	if i, ok := s.set.Match(module, name); ok {
+		return i
+	}
+	if i, ok := s.addrs[addr]; ok && addr != 0 && !s.excludes(module, name) {
+		return i
+	}
+	return noHit
+}
+
+func (s *selection) excludes(module, name string) bool {
+	_, excluded := s.set.Excludes(module, name)
+	return excluded
+}
+
+func (s *selection) inModules(module string) bool {
+	if len(s.modules) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(s.modules, func(p pattern.Pattern) bool { return p.MatchModule(module) })
+}
