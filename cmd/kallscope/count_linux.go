@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/kallscope/kallscope"
+	"github.com/kallscope/kallscope/attach"
+	"github.com/kallscope/kallscope/internal/observe/count"
+	"github.com/kallscope/kallscope/internal/render"
+)
+
+// defaultTop is how many functions a table shows when --top is not given.
+const defaultTop = 25
+
+type countFlags struct {
+	queryFlags
+	seconds  float64
+	interval float64
+	pid      int
+	child    bool
+	top      int
+	all      bool
+	sort     string
+	strict   bool
+
+	patterns, command []string
+	topGiven          bool
+}
+
+func newCount(s stdio) *cobra.Command {
+	var f countFlags
+	cmd := &cobra.Command{
+		Use:   "count PATTERN... [-- COMMAND [ARG...]]",
+		Short: "Count the calls of functions",
+		Long: `Count the calls of every function that matches, until ^C, for -d seconds, or
+while a command runs. Everything is attached before the first call counts.`,
+		Example: `  kallscope count 'tcp_*' -d 5
+  kallscope count 'ext4:*' -i 1 --top 10
+  kallscope count 'syscall:*' --command-only -- ls -l`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.patterns = args
+			if n := cmd.ArgsLenAtDash(); n >= 0 {
+				f.patterns, f.command = args[:n], args[n:]
+			}
+			f.topGiven = cmd.Flags().Changed("top")
+			return f.run(cmd.Context(), s)
+		},
+	}
+	f.register(cmd)
+	f.registerMechanism(cmd)
+	flags := cmd.Flags()
+	flags.Float64VarP(&f.seconds, "duration", "d", 0, "stop after this many `seconds`")
+	flags.Float64VarP(&f.interval, "interval", "i", 0, "print the counts of every `seconds`")
+	flags.IntVarP(&f.pid, "pid", "p", 0, "count only the threads of this `process`")
+	flags.BoolVar(&f.child, "command-only", false, "count only the threads of the command, not what it starts")
+	flags.IntVar(&f.top, "top", defaultTop, "show the first `N` functions; 0 for all that were called")
+	flags.BoolVar(&f.all, "all", false, "show also functions that were not called")
+	flags.StringVar(&f.sort, "sort", "calls", "order by `key`: calls, name or address")
+	flags.BoolVar(&f.strict, "strict", false, "attach all targets or none")
+	return cmd
+}
+
+func (f *countFlags) check() error {
+	switch {
+	case f.seconds < 0 || f.interval < 0 || f.top < 0 || f.pid < 0:
+		return errors.New("count: -d, -i, -p and --top must not be negative")
+	case len(f.command) > 0 && f.seconds > 0:
+		return errors.New("count: -d and a command both say when to stop; leave one out")
+	case f.child && len(f.command) == 0:
+		return errors.New("count: --command-only needs a command behind --")
+	case f.child && f.pid > 0:
+		return errors.New("count: -p and --command-only both choose a process; leave one out")
+	case !slices.Contains([]string{"calls", "name", "address"}, f.sort):
+		return fmt.Errorf("count: --sort %q: use calls, name or address", f.sort)
+	}
+	if f.pid > 0 && unix.Kill(f.pid, 0) == unix.ESRCH {
+		return fmt.Errorf("count: -p %d: no such process", f.pid)
+	}
+	return nil
+}
+
+// countRun is one run of the command.
+type countRun struct {
+	*countFlags
+	stdio
+	plan    *kallscope.Plan
+	counter *count.Counter
+	att     *attach.Attachment
+	child   *childCommand
+	screen  *progress
+
+	planned, attached, started time.Time
+	last                       []uint64
+}
+
+func (f *countFlags) run(ctx context.Context, s stdio) (err error) {
+	if err := f.check(); err != nil {
+		return err
+	}
+	begin := time.Now()
+	mechanism, err := f.supported()
+	if err != nil {
+		return err
+	}
+	k, err := kallscope.Live(kallscope.LiveOptions{})
+	if err != nil {
+		return err
+	}
+	r := &countRun{countFlags: f, stdio: s, screen: newProgress(s.err)}
+	if r.plan, err = f.plan(k, f.patterns, s.in); err != nil {
+		return err
+	}
+	r.planned = time.Now()
+	tell(s.err, r.plan)
+	tellSkipped(s.err, r.plan)
+	if len(r.plan.Targets) == 0 {
+		return errNoMatch
+	}
+	if f.verbose {
+		fmt.Fprintf(s.err, "planned in %s: %s\n", render.Duration(r.planned.Sub(begin)), summary(r.plan))
+	}
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.finish()) }()
+	if err := r.attach(ctx, mechanism); err != nil {
+		return err
+	}
+	return r.observe(ctx)
+}
+
+// supported returns the mechanism to use, or why there is none and what works
+// instead.
+func (f *countFlags) supported() (kallscope.Mechanism, error) {
+	m, err := kallscope.ParseMechanism(f.mechanism)
+	if err != nil {
+		return m, err
+	}
+	if m == kallscope.MechanismAuto {
+		m = kallscope.KprobeMulti
+	}
+	err = attach.Supported(m)
+	if errors.Is(err, kallscope.ErrNotSupported) {
+		return m, fmt.Errorf("count: %w; list and resolve work here, counting needs a kernel with CONFIG_FPROBE=y, such as Debian's 6.12", err)
+	}
+	if err != nil {
+		return m, fmt.Errorf("count: %w", err)
+	}
+	return m, nil
+}
+
+// prepare starts the command, stopped, and makes the maps.
+func (r *countRun) prepare() error {
+	o := count.Options{PID: r.pid}
+	if len(r.command) > 0 {
+		child, err := startStopped(r.command, r.stdio)
+		if err != nil {
+			return fmt.Errorf("count: %w", err)
+		}
+		r.child = child
+		if r.countFlags.child {
+			o.PID = child.pid()
+		}
+	}
+	var err error
+	if r.counter, err = count.New(r.plan, o); err != nil && r.child != nil {
+		r.child.kill()
+	}
+	return err
+}
+
+func (r *countRun) attach(ctx context.Context, m kallscope.Mechanism) (err error) {
+	begin := time.Now()
+	r.att, err = attach.Attach(ctx, r.counter.Programs(), r.plan, attach.Options{
+		Strict:   r.strict,
+		Progress: r.screen.show,
+		Start:    r.counter.Start,
+	})
+	r.screen.clear()
+	if err != nil {
+		return err
+	}
+	r.attached = time.Now()
+	for i, refused := range r.att.Refused() {
+		if i == 10 {
+			fmt.Fprintf(r.err, "and %d more refused\n", len(r.att.Refused())-i)
+			break
+		}
+		fmt.Fprintf(r.err, "%s at %s refused: %v\n", refused.Target.Func, render.Address(refused.Target.Addr), refused.Err)
+	}
+	fmt.Fprintf(r.err, "%s of %s attached by %s in %s; %s refused, %s skipped\n",
+		render.Number(r.att.Attached()), render.Plural(len(r.plan.Targets), "target"), m,
+		render.Duration(r.attached.Sub(begin)), render.Number(len(r.att.Refused())), render.Number(len(r.plan.Skipped)))
+	return nil
+}
+
+// observe counts until there is a reason to stop, and prints.
+func (r *countRun) observe(ctx context.Context) error {
+	r.started = time.Now()
+	r.last = make([]uint64, len(r.plan.Targets))
+	var deadline, tick <-chan time.Time
+	if r.seconds > 0 {
+		timer := time.NewTimer(seconds(r.seconds))
+		defer timer.Stop()
+		deadline = timer.C
+	}
+	if r.interval > 0 {
+		ticker := time.NewTicker(seconds(r.interval))
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	var ended <-chan error
+	if r.child != nil {
+		ended = r.child.resume()
+	} else if r.seconds == 0 {
+		fmt.Fprintln(r.err, "counting until ^C")
+	}
+	for {
+		select {
+		case <-tick:
+			if err := r.printInterval(); err != nil {
+				return err
+			}
+		case <-deadline:
+			return r.printTotal()
+		case err := <-ended:
+			r.child.tell(err)
+			return r.printTotal()
+		case <-ctx.Done():
+			err := r.printTotal()
+			if r.seconds > 0 || r.child != nil {
+				return errors.Join(err, errInterrupted)
+			}
+			return err
+		}
+	}
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// printInterval prints what was called since the last time.
+func (r *countRun) printInterval() error {
+	now := r.counter.Counts(nil)
+	delta := make([]uint64, len(now))
+	for i := range now {
+		delta[i] = now[i] - r.last[i]
+	}
+	r.last = now
+	return r.print(delta, time.Now())
+}
+
+// printTotal ends the counting and prints it.
+func (r *countRun) printTotal() error {
+	if err := r.counter.Stop(); err != nil {
+		return fmt.Errorf("count: stop: %w", err)
+	}
+	elapsed := time.Since(r.started)
+	missed, err := r.att.Missed()
+	if err != nil {
+		return err
+	}
+	total := r.counter.Counts(nil)
+	result := r.summarize(total, missed, elapsed)
+	if r.interval > 0 {
+		err = r.printInterval()
+	} else {
+		err = r.print(total, time.Time{})
+	}
+	if err == nil && r.json {
+		err = r.printJSON(result)
+	}
+	result.speak(r.err)
+	return err
+}
+
+// finish detaches and says how long that took.
+func (r *countRun) finish() error {
+	if r.child != nil {
+		r.child.stop()
+	}
+	var err error
+	if r.att != nil {
+		begin := time.Now()
+		r.screen.show(attach.Progress{Phase: attach.PhaseDetach, Total: r.att.Attached()})
+		err = r.att.Close()
+		r.screen.clear()
+		fmt.Fprintf(r.err, "detached in %s\n", render.Duration(time.Since(begin)))
+	}
+	return errors.Join(err, r.counter.Close())
+}

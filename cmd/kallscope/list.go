@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kallscope/kallscope"
+	"github.com/kallscope/kallscope/internal/render"
+)
+
+const listSchema = "kallscope.list/1"
+
+type listFlags struct {
+	queryFlags
+	skipped string
+}
+
+func newList(s stdio) *cobra.Command {
+	var f listFlags
+	cmd := &cobra.Command{
+		Use:   "list PATTERN...",
+		Short: "List the functions that match and can be attached to",
+		Long: `List the functions that match and can be attached to: address, module, name.
+
+With --skipped list instead the functions that match and cannot be attached
+to, with the reason; --skipped=no-site those of one reason.`,
+		Example: `  kallscope list 'tcp_*' -x 'tcp_v6_*'
+  kallscope list '*' --arg 'struct sk_buff *'
+  kallscope list '*' --skipped=duplicate`,
+		RunE: func(_ *cobra.Command, args []string) error { return f.run(s, args) },
+	}
+	f.register(cmd)
+	cmd.Flags().StringVar(&f.skipped, "skipped", "", "list skipped functions, all or those of one `reason`")
+	cmd.Flags().Lookup("skipped").NoOptDefVal = "all"
+	return cmd
+}
+
+func (f *listFlags) run(s stdio, args []string) error {
+	k, err := kallscope.Live(kallscope.LiveOptions{})
+	if err != nil {
+		return err
+	}
+	only, err := f.reason()
+	if err != nil {
+		return err
+	}
+	plan, err := f.plan(k, args, s.in)
+	if err != nil {
+		return err
+	}
+	tell(s.err, plan)
+	if f.verbose {
+		fmt.Fprintln(s.err, summary(plan))
+	}
+	if f.skipped == "" {
+		tellSkipped(s.err, plan)
+	}
+	records := func(yield func(listRecord) bool) {
+		for _, t := range plan.Targets {
+			if f.skipped == "" && !yield(listRecord{Func: t.Func, Mechanism: t.Mechanism}) {
+				return
+			}
+		}
+		for _, sk := range plan.Skipped {
+			if f.skipped != "" && (only == kallscope.ReasonNone || only == sk.Reason) && !yield(listRecord{Func: sk.Func, Reason: sk.Reason}) {
+				return
+			}
+		}
+	}
+	return f.print(s, records)
+}
+
+// reason returns the one that --skipped names, ReasonNone for all.
+func (f *listFlags) reason() (kallscope.Reason, error) {
+	if f.skipped == "" || f.skipped == "all" {
+		return kallscope.ReasonNone, nil
+	}
+	return kallscope.ParseReason(f.skipped)
+}
+
+// A listRecord is a target or a skipped candidate.
+type listRecord struct {
+	kallscope.Func
+	Mechanism kallscope.Mechanism
+	Reason    kallscope.Reason
+}
+
+type listJSON struct {
+	Schema    string              `json:"schema"`
+	Addr      kallscope.Hex       `json:"address,omitzero"`
+	Module    string              `json:"module"`
+	Name      string              `json:"name"`
+	BTFID     uint32              `json:"btf_id,omitempty"`
+	Mechanism kallscope.Mechanism `json:"mechanism,omitzero"`
+	Reason    kallscope.Reason    `json:"reason,omitzero"`
+}
+
+func (f *listFlags) print(s stdio, records func(func(listRecord) bool)) error {
+	empty := true
+	for range records {
+		empty = false
+		break
+	}
+	if empty {
+		return errNoMatch
+	}
+	if f.json {
+		return render.JSONLines(s.out, func(yield func(any) bool) {
+			for r := range records {
+				if !yield(listJSON{listSchema, kallscope.Hex(r.Addr), r.Module, r.Name, r.BTFID, r.Mechanism, r.Reason}) {
+					return
+				}
+			}
+		})
+	}
+	last := "MECHANISM"
+	if f.skipped != "" {
+		last = "REASON"
+	}
+	return render.Table(s.out, render.Row{"ADDRESS", "MODULE", last, "FUNCTION"}, func(yield func(render.Row) bool) {
+		row := make(render.Row, 4)
+		for r := range records {
+			row[0], row[1], row[2], row[3] = render.Address(r.Addr), r.Module, r.Mechanism.String(), r.Name
+			if f.skipped != "" {
+				row[2] = r.Reason.String()
+			}
+			if !yield(row) {
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kallscope/kallscope"
+	"github.com/kallscope/kallscope/internal/pattern"
+	"github.com/kallscope/kallscope/internal/render"
+)
+
+// queryFlags are the flags of every command that takes patterns.
+type queryFlags struct {
+	query      kallscope.Query
+	file       string
+	duplicates string
+	mechanism  string
+	cautious   bool
+	json       bool
+	verbose    bool
+}
+
+func (q *queryFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVarP(&q.query.Exclude, "exclude", "x", nil, "leave out what this `pattern` matches")
+	f.StringArrayVarP(&q.query.Modules, "module", "m", nil, "only functions of modules that this `glob` matches")
+	f.StringArrayVar(&q.query.Args, "arg", nil, "only functions with an argument of this C `type`")
+	f.StringArrayVar(&q.query.Rets, "ret", nil, "only functions that return this C `type`")
+	f.StringVarP(&q.file, "file", "f", "", "read patterns from this `file` too; - is standard input")
+	f.StringVar(&q.duplicates, "duplicates", "all", "functions of one name: `all`, skip, first or error")
+	f.BoolVar(&q.cautious, "cautious", false, "include functions that probes themselves call")
+	f.BoolVar(&q.json, "json", false, "one JSON object a line")
+	f.BoolVarP(&q.verbose, "verbose", "v", false, "say what each step did")
+}
+
+func (q *queryFlags) registerMechanism(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&q.mechanism, "mechanism", "auto", "attach by this `mechanism`: kprobe.multi or kretprobe.multi")
+}
+
+// plan answers the query of the flags and the patterns on the command line.
+func (q *queryFlags) plan(k *kallscope.Kernel, args []string, stdin io.Reader) (*kallscope.Plan, error) {
+	q.query.Patterns = args
+	if err := q.readFile(stdin); err != nil {
+		return nil, err
+	}
+	if len(q.query.Patterns)+len(q.query.Exclude)+len(q.query.Modules)+len(q.query.Args)+len(q.query.Rets) == 0 {
+		return nil, errors.New("no pattern given; '*' stands for all functions")
+	}
+	o, err := q.options()
+	if err != nil {
+		return nil, err
+	}
+	return k.Plan(q.query, o)
+}
+
+func (q *queryFlags) options() (o kallscope.PlanOptions, err error) {
+	o.Cautious = q.cautious
+	if o.Duplicates, err = kallscope.ParseDuplicates(q.duplicates); err != nil {
+		return o, err
+	}
+	o.Mechanism, err = kallscope.ParseMechanism(q.mechanism)
+	return o, err
+}
+
+func (q *queryFlags) readFile(stdin io.Reader) error {
+	if q.file == "" {
+		return nil
+	}
+	in, name := stdin, "standard input"
+	if q.file != "-" {
+		f, err := os.Open(q.file)
+		if err != nil {
+			return fmt.Errorf("patterns: %w", err)
+		}
+		defer f.Close()
+		in, name = f, q.file
+	}
+	patterns, err := pattern.ParseFile(in, name)
+	if err != nil {
+		return err
+	}
+	if len(patterns) == 0 {
+		return fmt.Errorf("patterns: %s has none", name)
+	}
+	for _, p := range patterns {
+		q.query.Patterns = append(q.query.Patterns, p.String())
+	}
+	return nil
+}
+
+// tell says on w what a plan could not know, and which patterns found nothing.
+func tell(w io.Writer, p *kallscope.Plan) {
+	if p.Facts.Hidden != "" {
+		fmt.Fprintf(w, "addresses are hidden (%s): functions are known by name only\n", p.Facts.Hidden)
+	}
+	if p.Facts.SitesUnknown != "" {
+		fmt.Fprintf(w, "which functions can be traced is not known: %s\n", p.Facts.SitesUnknown)
+	}
+	if p.Facts.BTFUnknown != "" {
+		fmt.Fprintf(w, "functions that are in BTF only are missing: %s\n", p.Facts.BTFUnknown)
+	}
+	for i, u := range p.Unmatched {
+		if i == 10 && len(p.Unmatched) > 11 {
+			fmt.Fprintf(w, "and %d more patterns match nothing\n", len(p.Unmatched)-i)
+			break
+		}
+		fmt.Fprintf(w, "%s: no function matches", u.Pattern)
+		if u.Why != "" {
+			fmt.Fprintf(w, ": %s", u.Why)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// tellSkipped says why candidates are no targets: each by name when there are
+// few, else by reason.
+func tellSkipped(w io.Writer, p *kallscope.Plan) {
+	if len(p.Skipped) == 0 {
+		return
+	}
+	if len(p.Skipped) > 3 {
+		fmt.Fprintf(w, "%s skipped: %s\n", render.Number(len(p.Skipped)), render.Reasons(p.SkippedBy()))
+		return
+	}
+	for _, s := range p.Skipped {
+		info := s.Reason.Info()
+		fmt.Fprintf(w, "%s skipped: %s: %s", s.Func, s.Reason, info.Text)
+		if info.Remedy != "" {
+			fmt.Fprintf(w, "; %s", info.Remedy)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// summary is a plan in one line.
+func summary(p *kallscope.Plan) string {
+	return fmt.Sprintf("%d symbols, %d attachable, %d matched, %d targets, %d skipped",
+		p.Facts.Symbols, p.Facts.Sites, p.Matched(), len(p.Targets), len(p.Skipped))
+}

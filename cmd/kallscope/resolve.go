@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kallscope/kallscope"
+	"github.com/kallscope/kallscope/internal/render"
+)
+
+const resolveSchema = "kallscope.resolve/1"
+
+func newResolve(s stdio) *cobra.Command {
+	var f queryFlags
+	cmd := &cobra.Command{
+		Use:   "resolve PATTERN...",
+		Short: "Print address, module, name and BTF ids of functions, for programs",
+		Long: `Print address, module, name and BTF ids of every function that matches,
+attachable or not, one a line, separated by tabs; "-" is for what is not known.
+
+Patterns come from a file too, one a line: -f FILE, or -f - for standard input.`,
+		Example: `  kallscope resolve vfs_read '#1234' 0xffffffff81000000
+  cut -f3 names.tsv | kallscope resolve -f -`,
+		RunE: func(_ *cobra.Command, args []string) error { return runResolve(s, &f, args) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+type resolveJSON struct {
+	Schema string            `json:"schema"`
+	Addr   kallscope.Hex     `json:"address,omitzero"`
+	Module string            `json:"module"`
+	Name   string            `json:"name"`
+	IDs    []kallscope.BTFID `json:"btf_ids,omitempty"`
+}
+
+func runResolve(s stdio, f *queryFlags, args []string) error {
+	k, err := kallscope.Live(kallscope.LiveOptions{})
+	if err != nil {
+		return err
+	}
+	plan, err := f.plan(k, args, s.in)
+	if err != nil {
+		return err
+	}
+	// Who resolves asks what a name is, not whether it can be traced.
+	plan.Facts.SitesUnknown = ""
+	tell(s.err, plan)
+	if f.verbose {
+		fmt.Fprintln(s.err, summary(plan))
+	}
+	if plan.Matched() == 0 {
+		return errNoMatch
+	}
+	records := func(yield func(any) bool) {
+		for fn := range plan.Funcs() {
+			if !yield(resolveJSON{resolveSchema, kallscope.Hex(fn.Addr), fn.Module, fn.Name, k.BTFIDs(fn)}) {
+				return
+			}
+		}
+	}
+	if f.json {
+		return render.JSONLines(s.out, records)
+	}
+	return render.Lines(s.out, func(yield func(string) bool) {
+		for r := range records {
+			r := r.(resolveJSON)
+			if !yield(strings.Join([]string{render.Address(uint64(r.Addr)), r.Module, r.Name, idList(r.IDs)}, "\t")) {
+				return
+			}
+		}
+	})
+}
+
+func idList(ids []kallscope.BTFID) string {
+	if len(ids) == 0 {
+		return "-"
+	}
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = id.String()
+	}
+	return strings.Join(texts, ",")
+}
