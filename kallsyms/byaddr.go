@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 )
 
 // Location is where an address lies.
@@ -105,7 +104,16 @@ func (t *Table) At(addr uint64) []int {
 // search returns the place in AddrOrder of the first symbol at or above addr.
 func (t *Table) search(addr uint64) int {
 	order := t.AddrOrder()
-	return sort.Search(len(order), func(k int) bool { return t.Addr(int(order[k])) >= addr })
+	low, high := 0, len(order)
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		if t.Addr(int(order[mid])) < addr {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
 }
 
 // Find returns the function that covers addr, and whether there is one. It is
@@ -135,7 +143,11 @@ func (t *Table) Locate(addr uint64) (Location, error) {
 		return Location{}, notCovered(addr)
 	}
 	start := t.Addr(int(order[next-1]))
-	group := order[t.search(start):next]
+	first := next - 1
+	for first > 0 && t.Addr(int(order[first-1])) == start {
+		first--
+	}
+	group := order[first:next]
 	main, ok := t.main(group)
 	if !ok {
 		return Location{}, notCovered(addr)
