@@ -76,17 +76,17 @@ type funcJSON struct {
 	BTFID  uint32 `json:"btf_id,omitempty"`
 }
 
+func (f Func) json() funcJSON { return funcJSON{Hex(f.Addr), f.Module, f.Name, f.BTFID} }
+
+func (j funcJSON) fn() Func { return Func{uint64(j.Addr), j.Name, j.Module, j.BTFID} }
+
 // MarshalJSON writes address (absent when not known), module, name, btf_id.
-func (f Func) MarshalJSON() ([]byte, error) {
-	return json.Marshal(funcJSON{Hex(f.Addr), f.Module, f.Name, f.BTFID})
-}
+func (f Func) MarshalJSON() ([]byte, error) { return json.Marshal(f.json()) }
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (f *Func) UnmarshalJSON(data []byte) error {
 	var j funcJSON
-	if err := json.Unmarshal(data, &j); err != nil {
-		return err
-	}
-	*f = Func{uint64(j.Addr), j.Name, j.Module, j.BTFID}
-	return nil
+	err := json.Unmarshal(data, &j)
+	*f = j.fn()
+	return err
 }

@@ -1,0 +1,78 @@
+package kallscope
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// PlanSchema is the name and version of the JSON form of a plan.
+const PlanSchema = "kallscope.plan/1"
+
+type planJSON struct {
+	Schema string `json:"schema"`
+	*Plan
+}
+
+// Encode writes the plan as one JSON object. Equal plans give equal bytes.
+func (p *Plan) Encode(w io.Writer) error {
+	if err := json.NewEncoder(w).Encode(planJSON{PlanSchema, p}); err != nil {
+		return fmt.Errorf("encode plan: %w", err)
+	}
+	return nil
+}
+
+// DecodePlan reads what [Plan.Encode] wrote. It fails on another schema, on
+// fields it does not know, and on bytes behind the plan.
+func DecodePlan(r io.Reader) (*Plan, error) {
+	j := planJSON{Plan: new(Plan)}
+	dec := json.NewDecoder(r)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&j); err != nil {
+		return nil, fmt.Errorf("decode plan: byte %d: %w", dec.InputOffset(), err)
+	}
+	if j.Schema != PlanSchema {
+		return nil, fmt.Errorf("decode plan: schema %q, want %q: it was made by another version", j.Schema, PlanSchema)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("decode plan: byte %d: more than one plan", dec.InputOffset())
+	}
+	return j.Plan, nil
+}
+
+type targetJSON struct {
+	funcJSON
+	Mechanism Mechanism `json:"mechanism"`
+}
+
+// MarshalJSON writes the function and the mechanism.
+func (t Target) MarshalJSON() ([]byte, error) {
+	return json.Marshal(targetJSON{t.json(), t.Mechanism})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Target) UnmarshalJSON(data []byte) error {
+	var j targetJSON
+	err := json.Unmarshal(data, &j)
+	*t = Target{j.fn(), j.Mechanism}
+	return err
+}
+
+type skipJSON struct {
+	funcJSON
+	Reason Reason `json:"reason"`
+}
+
+// MarshalJSON writes the function and the reason.
+func (s Skip) MarshalJSON() ([]byte, error) {
+	return json.Marshal(skipJSON{s.json(), s.Reason})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *Skip) UnmarshalJSON(data []byte) error {
+	var j skipJSON
+	err := json.Unmarshal(data, &j)
+	*s = Skip{j.fn(), j.Reason}
+	return err
+}
