@@ -192,9 +192,9 @@ func TestPlanByID(t *testing.T) {
 	qt.Assert(t, qt.IsNil(err))
 	qt.Assert(t, qt.DeepEquals(shape(p), []string{"+100 vfs_read"}))
 
-	_, err = k.Plan(query("#2"), kallscope.PlanOptions{})
+	_, err = k.Plan(query("#5"), kallscope.PlanOptions{})
 	qt.Assert(t, qt.ErrorIs(err, kallscope.ErrNotFound))
-	qt.Assert(t, qt.ErrorMatches(err, `pattern #2: type id 2 in the BTF of vmlinux is no function: not found`))
+	qt.Assert(t, qt.ErrorMatches(err, `pattern #5: type id 5 in the BTF of vmlinux is no function: not found`))
 }
 
 func TestPlanUnmatched(t *testing.T) {

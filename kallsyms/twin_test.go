@@ -306,7 +306,7 @@ func naive(r io.Reader) ([]Symbol, error) {
 }
 
 func TestTwinsAgreeOnManySymbols(t *testing.T) {
-	b := generate(bigList{symbols: 20_000, modules: 40, bpf: 500})
+	b := generate(bigList{symbols: 6000, modules: 20, bpf: 100})
 	for _, lenient := range []bool{false, true} {
 		checkTwin(t, b, Options{Lenient: lenient})
 	}

@@ -13,7 +13,7 @@ type zoo struct {
 	ids map[string]uint32
 }
 
-func newZoo(t *testing.T, order byteOrder) zoo {
+func newZoo(t testing.TB, order byteOrder) zoo {
 	w := newBuilder(order)
 	ids := map[string]uint32{}
 	is := func(name string, id uint32) uint32 { ids[name] = id; return id }

@@ -87,10 +87,13 @@ func (b *BTF) FuncByID(id uint32) (Func, bool) {
 // as newer pahole writes them.
 func (b *BTF) Sorted() bool {
 	return b.sorted.get(func() bool {
-		for i := 1; i < len(b.funcs); i++ {
-			if b.name(b.funcs[i-1].nameOff) >= b.name(b.funcs[i].nameOff) {
+		last := ""
+		for i := range b.funcs {
+			name := b.name(b.funcs[i].nameOff)
+			if name <= last && i > 0 {
 				return false
 			}
+			last = name
 		}
 		return true
 	})

@@ -1,8 +1,10 @@
 package btfscan
 
 import (
+	"encoding/binary"
 	"fmt"
 	"iter"
+	"math/bits"
 )
 
 // record is a type as it stands in the section of its owner.
@@ -25,15 +27,25 @@ func (r *record) word(i int) uint32 { return r.b.u32(r.off + typeSize + 4*i) }
 
 // record returns the type with this id, from the base for lower ids.
 func (b *BTF) record(id uint32) (record, error) {
-	owner := b.owner(id)
-	if owner == nil || id == 0 {
+	owner := b
+	for id < owner.first && owner.base != nil {
+		owner = owner.base
+	}
+	index := owner.offsetIndex()
+	i := id - owner.first // wraps around for void
+	if uint64(i) >= uint64(len(index)) {
 		return record{}, &RefError{Ref: id, Reason: fmt.Sprintf("no such type, ids go from 1 to %d", b.end()-1)}
 	}
-	return owner.recordAt(id, int(owner.offsetIndex()[id-owner.first])), nil
+	return owner.recordAt(id, int(index[i])), nil
 }
 
 func (b *BTF) recordAt(id uint32, off int) record {
-	return record{b, id, off, b.u32(off), b.u32(off + 4), b.u32(off + 8)}
+	t := b.types[off : off+typeSize : off+typeSize]
+	r := record{b, id, off, binary.LittleEndian.Uint32(t), binary.LittleEndian.Uint32(t[4:]), binary.LittleEndian.Uint32(t[8:])}
+	if b.big {
+		r.nameOff, r.info, r.ref = bits.ReverseBytes32(r.nameOff), bits.ReverseBytes32(r.info), bits.ReverseBytes32(r.ref)
+	}
+	return r
 }
 
 // owner returns the BTF of the chain that has this id, or nil.
