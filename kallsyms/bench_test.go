@@ -121,7 +121,7 @@ func BenchmarkBuildOrder(b *testing.B) {
 	t := mustParseBytes(b, kernelList(b))
 	b.ReportAllocs()
 	for b.Loop() {
-		t.order = lazy[[]uint32]{}
+		t.addrs = lazy[*addrIndex]{}
 		t.AddrOrder()
 	}
 	perLine(b, t.Len(), "symbol")

@@ -149,6 +149,30 @@ func newBuilder() *builder {
 	return b
 }
 
+// newBuilderFrom returns a builder that goes on behind the last symbol of t.
+func newBuilderFrom(t *Table) *builder {
+	b := &builder{t: new(Table), open: new(openChunk), modules: make(map[string]uint32)}
+	whole := t.n >> chunkBits
+	b.t.chunks = slices.Clone(t.chunks[:whole])
+	b.t.n = whole << chunkBits
+	for i := range b.t.chunks {
+		b.t.tally(&b.t.chunks[i])
+	}
+	b.t.runs, b.t.modules = slices.Clone(t.runs), slices.Clone(t.modules)
+	for n, module := range t.modules {
+		b.modules[module] = uint32(n)
+	}
+	b.current = append(b.current, t.modules[t.runs[len(t.runs)-1].module]...)
+	if whole < len(t.chunks) {
+		last := &t.chunks[whole]
+		b.k = copy(b.open.addr[:], last.addr)
+		copy(b.open.end[:], last.end)
+		copy(b.open.typ[:], last.typ)
+		b.names = append(b.names, last.names...)
+	}
+	return b
+}
+
 // finish returns the table with what the scanner knows beside the symbols.
 func (b *builder) finish(s *Scanner) *Table {
 	if b.k > 0 {

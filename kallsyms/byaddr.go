@@ -42,7 +42,27 @@ func (l Location) String() string {
 //
 // Absolute symbols (A and a) are left out: x86-64 before 6.15 has per-CPU
 // offsets there.
-func (t *Table) AddrOrder() []uint32 { return t.order.get(t.buildOrder) }
+func (t *Table) AddrOrder() []uint32 { return t.byAddr().order }
+
+// addrIndex is the order by address. The address of every sampleEvery-th
+// symbol stands in sample once more: a search goes through these few
+// kilobytes first, and only then to symbols, two cache misses a step.
+type addrIndex struct {
+	order  []uint32
+	sample []uint64
+}
+
+const sampleEvery = 64
+
+func (t *Table) byAddr() *addrIndex {
+	return t.addrs.get(func() *addrIndex {
+		x := &addrIndex{order: t.buildOrder()}
+		for k := 0; k < len(x.order); k += sampleEvery {
+			x.sample = append(x.sample, t.Addr(int(x.order[k])))
+		}
+		return x
+	})
+}
 
 func (t *Table) buildOrder() []uint32 {
 	var order []uint32
@@ -103,11 +123,15 @@ func (t *Table) At(addr uint64) []int {
 
 // search returns the place in AddrOrder of the first symbol at or above addr.
 func (t *Table) search(addr uint64) int {
-	order := t.AddrOrder()
-	low, high := 0, len(order)
+	x := t.byAddr()
+	k, _ := slices.BinarySearch(x.sample, addr)
+	if k == 0 {
+		return 0
+	}
+	low, high := (k-1)*sampleEvery+1, min(k*sampleEvery, len(x.order))
 	for low < high {
-		mid := int(uint(low+high) >> 1)
-		if t.Addr(int(order[mid])) < addr {
+		mid := (low + high) / 2
+		if t.Addr(int(x.order[mid])) < addr {
 			low = mid + 1
 		} else {
 			high = mid
@@ -166,6 +190,9 @@ func notCovered(addr uint64) error {
 
 // main returns the symbol of group that names the place.
 func (t *Table) main(group []uint32) (int, bool) {
+	if len(group) == 1 { // the usual case needs no name
+		return int(group[0]), IsText(t.Type(int(group[0])))
+	}
 	first := -1
 	for _, k := range group {
 		i := int(k)

@@ -118,7 +118,7 @@ func (o Options) maxLine() int {
 // error it is nil. Memory grows with the number of symbols only: about 41
 // bytes for each, names of the usual length included.
 func Read(r io.Reader, o Options) (*Table, error) {
-	t, err := readTable(NewScanner(r, o))
+	t, err := newBuilder().read(NewScanner(r, o))
 	if err != nil {
 		return t, fmt.Errorf("read kallsyms: %w", err)
 	}
@@ -128,7 +128,7 @@ func Read(r io.Reader, o Options) (*Table, error) {
 // Parse returns the table of the text in b, which it does not keep. Apart
 // from that it equals [Read].
 func Parse(b []byte, o Options) (*Table, error) {
-	t, err := readTable(newByteScanner(b, o))
+	t, err := newBuilder().read(newByteScanner(b, o))
 	if err != nil {
 		return t, fmt.Errorf("parse kallsyms: %w", err)
 	}
@@ -143,15 +143,29 @@ func ReadFile(path string, o Options) (*Table, error) {
 		return nil, err // names the operation and the path itself
 	}
 	defer f.Close()
-	t, err := readTable(NewScanner(f, o))
+	t, err := newBuilder().read(NewScanner(f, o))
 	if err != nil {
 		return t, fmt.Errorf("read %s: %w", path, err)
 	}
 	return t, nil
 }
 
-func readTable(s *Scanner) (*Table, error) {
-	b := newBuilder()
+// Append returns a table with the symbols of t and, behind them, those that r
+// holds, as if both had been read in one: the modules from another source than
+// vmlinux. Lines and warnings are those of r. It shares the storage of t, which
+// stays as it is. An empty r adds nothing; else errors are those of [Read].
+func (t *Table) Append(r io.Reader, o Options) (*Table, error) {
+	more, err := newBuilderFrom(t).read(NewScanner(r, o))
+	switch {
+	case errors.Is(err, ErrEmpty):
+		return t, nil
+	case err != nil:
+		return more, fmt.Errorf("append kallsyms: %w", err)
+	}
+	return more, nil
+}
+
+func (b *builder) read(s *Scanner) (*Table, error) {
 	for s.Scan() {
 		b.add(s.buf, &s.word)
 	}

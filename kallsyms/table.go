@@ -59,7 +59,7 @@ type Table struct {
 
 	names    lazy[*nameIndex] // by name
 	variants lazy[*nameIndex] // made names, by the name they are made from
-	order    lazy[[]uint32]   // by address
+	addrs    lazy[*addrIndex] // by address
 }
 
 // lazy is a value that is made at its first use.
