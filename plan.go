@@ -96,6 +96,8 @@ type Facts struct {
 	Symbols int `json:"symbols"`
 	// Sites are the ftrace records that were read; with SitesUnknown none.
 	Sites int `json:"sites"`
+	// SitesFrom is where they were read.
+	SitesFrom string `json:"sites_from,omitempty"`
 	// SitesUnknown says why it is not known which functions can be traced.
 	// Then all are targets that could be, and attaching finds out.
 	SitesUnknown string `json:"sites_unknown,omitempty"`
@@ -205,7 +207,7 @@ func (p *planner) loadSites(hidden bool) {
 		p.sites, p.plan.Facts.SitesUnknown = sitesUnknown{}, err.Error()
 		return
 	}
-	p.plan.Facts.Sites = list.len()
+	p.plan.Facts.Sites, p.plan.Facts.SitesFrom = list.len(), list.from
 	switch {
 	case hidden:
 		p.names = list.names.set()

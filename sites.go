@@ -22,6 +22,15 @@ type siteList struct {
 	names nameList
 	// invalid counts the left-overs of weak functions, which are in neither.
 	invalid int
+	from    string // the file
+}
+
+// newSiteList sorts addrs, which it keeps.
+func newSiteList(addrs []uint64, from string) *siteList {
+	if !slices.IsSorted(addrs) {
+		slices.Sort(addrs)
+	}
+	return &siteList{addrs: addrs, from: from}
 }
 
 // nameList is a list of (module, name) in one piece of memory.
