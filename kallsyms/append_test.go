@@ -49,3 +49,9 @@ func TestAppendNothing(t *testing.T) {
 	_, err = table.Append(strings.NewReader("nonsense\n"), Options{})
 	qt.Assert(t, qt.ErrorIs(err, ErrNotKallsyms))
 }
+
+func TestAppendToZeroTable(t *testing.T) {
+	table, err := new(Table).Append(strings.NewReader("0000000000001000 t fn\t[m]\n"), Options{})
+	qt.Assert(t, qt.IsNil(err))
+	qt.Assert(t, qt.Equals(table.Symbol(0), Symbol{Addr: 0x1000, Type: 't', Name: "fn", Module: "m"}))
+}

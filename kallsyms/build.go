@@ -151,6 +151,9 @@ func newBuilder() *builder {
 
 // newBuilderFrom returns a builder that goes on behind the last symbol of t.
 func newBuilderFrom(t *Table) *builder {
+	if len(t.runs) == 0 { // the zero Table
+		return newBuilder()
+	}
 	b := &builder{t: new(Table), open: new(openChunk), modules: make(map[string]uint32)}
 	whole := t.n >> chunkBits
 	b.t.chunks = slices.Clone(t.chunks[:whole])

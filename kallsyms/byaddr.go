@@ -65,11 +65,8 @@ func (t *Table) byAddr() *addrIndex {
 }
 
 func (t *Table) buildOrder() []uint32 {
-	var order []uint32
-	if t.State() != Hidden {
-		order = make([]uint32, 0, t.n)
-	}
-	for i := 0; i < t.n && order != nil; i++ {
+	order := make([]uint32, 0, t.n-t.zeroText)
+	for i := range t.n {
 		if t.Type(i)|0x20 != 'a' && !t.hides(i) {
 			order = append(order, uint32(i))
 		}

@@ -104,12 +104,13 @@ func TestAddrOrder(t *testing.T) {
 		"modules below": {"50 T a", "60 T b", "60 T c", "20 t e [m]", "10 t d [m]", "60 t x [m]", "55 t y [m]"},
 		"falling":       {"50 T a", "40 T b", "30 T c", "30 T d"},
 		"partly hidden": {"0 T a", "20 T b", "0 D c", "10 T d"},
+		"text hidden":   {"0 T a", "30 D b", "20 D c"},
 		"zero is real":  {"0 D a", "0 A b", "20 T c"},
 	} {
 		tab := mustParse(t, lines...)
 		var want []uint32
 		for i, s := range tab.All() {
-			hidden := s.Addr == 0 && tab.State() == Partial
+			hidden := s.Addr == 0 && tab.State() != Visible
 			if s.Type != 'A' && !hidden {
 				want = append(want, uint32(i))
 			}
