@@ -144,6 +144,21 @@ func BenchmarkShapeAll(b *testing.B) {
 	}
 }
 
+// BenchmarkShapeFirst includes the tables that later calls use.
+func BenchmarkShapeFirst(b *testing.B) {
+	data := kernelBytes(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		x := mustParse(b, data, nil)
+		var s Shape
+		for f := range x.Funcs() {
+			if err := x.ShapeInto(f.Proto, &s); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
 func BenchmarkQueryAll(b *testing.B) {
 	x := kernelBTF(b)
 	b.ReportAllocs()

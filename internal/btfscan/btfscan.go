@@ -47,6 +47,7 @@ type BTF struct {
 	funcs     []rawFunc
 
 	offsets lazy[[]uint32]
+	values  lazy[[]packedValue]
 	sorted  lazy[bool]
 	byName  lazy[nameIndex]
 }

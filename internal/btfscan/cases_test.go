@@ -178,11 +178,11 @@ func TestCaseProtos(t *testing.T) {
 	qt.Check(t, qt.HasLen(shape("thirteen").Params, 13))
 	qt.Check(t, qt.IsTrue(shape("variadic").Variadic))
 	qt.Check(t, qt.HasLen(shape("variadic").Params, 1))
-	qt.Check(t, qt.DeepEquals(shape("by_value").Params, []Value{{Struct, 24}}))
+	qt.Check(t, qt.DeepEquals(shape("by_value").Params, []Value{{ClassStruct, 24}}))
 	six := shape("six")
 	qt.Check(t, qt.HasLen(six.Params, 6))
 	qt.Check(t, qt.IsFalse(six.Variadic))
-	qt.Check(t, qt.Equals(six.Params[5], Value{Scalar, 4}))
+	qt.Check(t, qt.Equals(six.Params[5], Value{ClassScalar, 4}))
 }
 
 func TestCaseSplit(t *testing.T) {

@@ -82,20 +82,20 @@ func TestShape(t *testing.T) {
 		s, err := b.Shape(b.ByName("callbacks")[0].Proto)
 		qt.Assert(t, qt.IsNil(err))
 		qt.Check(t, qt.DeepEquals(s, Shape{
-			Ret:    Value{Pointer, 8},
-			Params: []Value{{Pointer, 8}, {Pointer, 8}, {Other, 0}, {Pointer, 8}},
+			Ret:    Value{ClassPointer, 8},
+			Params: []Value{{ClassPointer, 8}, {ClassPointer, 8}, {ClassOther, 0}, {ClassPointer, 8}},
 		}))
 		for name, want := range map[string]Value{
-			"int": {Scalar, 4}, "u32": {Scalar, 4}, "enum64": {Scalar, 8}, "struct": {Struct, 24},
-			"union": {Union, 8}, "float": {Float, 8}, "const char *const": {Pointer, 8},
-			"fwd struct": {Other, 0}, "proto": {Other, 0},
+			"int": {ClassScalar, 4}, "u32": {ClassScalar, 4}, "enum64": {ClassScalar, 8}, "struct": {ClassStruct, 24},
+			"union": {ClassUnion, 8}, "float": {ClassFloat, 8}, "const char *const": {ClassPointer, 8},
+			"fwd struct": {ClassOther, 0}, "proto": {ClassOther, 0},
 		} {
 			got, err := b.value(b.ids[name])
 			qt.Check(t, qt.IsNil(err))
 			qt.Check(t, qt.Equals(got, want), qt.Commentf(name))
-			qt.Check(t, qt.Equals(got.Aggregate(), got.Class == Struct || got.Class == Union))
+			qt.Check(t, qt.Equals(got.Aggregate(), got.Class == ClassStruct || got.Class == ClassUnion))
 		}
-		qt.Check(t, qt.Equals(Struct.String(), "struct"))
+		qt.Check(t, qt.Equals(ClassStruct.String(), "struct"))
 		qt.Check(t, qt.Equals(Class(99).String(), "unknown"))
 
 		_, err = b.Shape(b.ids["int"])

@@ -93,43 +93,36 @@ func (b *BTF) records() iter.Seq[record] {
 // in kernel/bpf/btf.c).
 const maxDepth = 32
 
-// isAlias says whether a type of this kind is another one by a different name
-// or with an attribute.
-func isAlias(kind uint32) bool {
-	return kind == kindTypedef || isQualifier(kind)
-}
+// kindSet is a set of kinds, of which all that matter here are below 32.
+type kindSet uint32
+
+const (
+	// qualifierKinds only decorate another type.
+	qualifierKinds kindSet = 1<<kindVolatile | 1<<kindConst | 1<<kindRestrict | 1<<kindTypeTag
+	// aliasKinds are another type by a different name or decorated.
+	aliasKinds = qualifierKinds | 1<<kindTypedef
+)
+
+func (s kindSet) has(kind uint32) bool { return s>>kind&1 != 0 }
 
 // isQualifier says whether a type of this kind only decorates another one.
-func isQualifier(kind uint32) bool {
-	switch kind {
-	case kindVolatile, kindConst, kindRestrict, kindTypeTag:
-		return true
-	}
-	return false
-}
+func isQualifier(kind uint32) bool { return qualifierKinds.has(kind) }
 
 // resolve follows typedefs and qualifiers. For void the record has kind 0.
-func (b *BTF) resolve(id uint32) (record, error) {
-	return b.follow(id, isAlias)
-}
+func (b *BTF) resolve(id uint32) (record, error) { return b.follow(id, aliasKinds) }
 
 // unqualified follows qualifiers only.
-func (b *BTF) unqualified(id uint32) (record, error) {
-	return b.follow(id, isQualifier)
-}
+func (b *BTF) unqualified(id uint32) (record, error) { return b.follow(id, qualifierKinds) }
 
-func (b *BTF) follow(id uint32, through func(kind uint32) bool) (record, error) {
+func (b *BTF) follow(id uint32, through kindSet) (record, error) {
 	from := id
 	for range maxDepth {
 		if id == 0 {
 			return record{}, nil
 		}
 		r, err := b.record(id)
-		if err != nil {
-			return record{}, err
-		}
-		if !through(r.kind()) {
-			return r, nil
+		if err != nil || !through.has(r.kind()) {
+			return r, err
 		}
 		id = r.ref
 	}

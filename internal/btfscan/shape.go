@@ -11,20 +11,20 @@ type Class uint8
 
 // The classes that the kernel's rules for trampolines tell apart.
 const (
-	// Void is no value. As a parameter it is malformed.
-	Void Class = iota
-	// Scalar is an integer, a bool or an enum.
-	Scalar
-	// Pointer is any pointer.
-	Pointer
-	// Struct is a struct by value.
-	Struct
-	// Union is a union by value.
-	Union
-	// Float is a floating point number.
-	Float
-	// Other is what C cannot pass: arrays, functions, incomplete types.
-	Other
+	// ClassVoid is no value. As a parameter it is malformed.
+	ClassVoid Class = iota
+	// ClassScalar is an integer, a bool or an enum.
+	ClassScalar
+	// ClassPointer is any pointer.
+	ClassPointer
+	// ClassStruct is a struct by value.
+	ClassStruct
+	// ClassUnion is a union by value.
+	ClassUnion
+	// ClassFloat is a floating point number.
+	ClassFloat
+	// ClassOther is what C cannot pass: arrays, functions, incomplete types.
+	ClassOther
 )
 
 // String returns the name of c.
@@ -39,12 +39,12 @@ func (c Class) String() string {
 // Value is how one parameter or result is passed.
 type Value struct {
 	Class Class
-	// Size in bytes. Zero for void, an empty struct, and Other without a size.
+	// Size in bytes. Zero for void, an empty struct, and ClassOther.
 	Size uint32
 }
 
 // Aggregate says whether v is a struct or union by value.
-func (v Value) Aggregate() bool { return v.Class == Struct || v.Class == Union }
+func (v Value) Aggregate() bool { return v.Class == ClassStruct || v.Class == ClassUnion }
 
 // Shape is what decides whether a trampoline (fentry, fexit) fits a function.
 // The rules themselves are not here.
@@ -83,26 +83,74 @@ func (b *BTF) ShapeInto(proto uint32, s *Shape) error {
 	return nil
 }
 
+// value returns how a type is passed, from a table of the BTF that has it.
 func (b *BTF) value(id uint32) (Value, error) {
-	r, err := b.resolve(id)
-	if err != nil {
-		return Value{}, err
+	if id == 0 {
+		return Value{}, nil
 	}
+	if owner := b.owner(id); owner != nil {
+		if v := owner.valueTable()[id-owner.first]; v != 0 {
+			return v.value(), nil
+		}
+	}
+	r, err := b.resolve(id)
+	return valueOf(&r), err
+}
+
+// valueOf is for what resolve returns.
+func valueOf(r *record) Value {
 	switch r.kind() {
 	case kindUnknown:
-		return Value{}, nil
+		return Value{}
 	case kindInt, kindEnum, kindEnum64:
-		return Value{Scalar, r.ref}, nil
+		return Value{ClassScalar, r.ref}
 	case kindPtr:
-		return Value{Pointer, PointerSize}, nil
+		return Value{ClassPointer, PointerSize}
 	case kindStruct:
-		return Value{Struct, r.ref}, nil
+		return Value{ClassStruct, r.ref}
 	case kindUnion:
-		return Value{Union, r.ref}, nil
+		return Value{ClassUnion, r.ref}
 	case kindFloat:
-		return Value{Float, r.ref}, nil
+		return Value{ClassFloat, r.ref}
 	}
-	return Value{Class: Other}, nil
+	return Value{Class: ClassOther}
+}
+
+// packedValue is a Value in four bytes: the class above 29 bits of size. Zero is
+// for those that must be looked up: void, errors, giants.
+type packedValue uint32
+
+const packedSizeBits = 29
+
+func pack(v Value) packedValue {
+	if v.Size >= 1<<packedSizeBits {
+		return 0
+	}
+	return packedValue(v.Class)<<packedSizeBits | packedValue(v.Size)
+}
+
+func (p packedValue) value() Value {
+	return Value{Class(p >> packedSizeBits), uint32(p) & (1<<packedSizeBits - 1)}
+}
+
+// valueTable has the value of each own type. Following every parameter of every
+// function through its typedefs takes about three times as long.
+func (b *BTF) valueTable() []packedValue {
+	return b.values.get(func() []packedValue {
+		table := make([]packedValue, b.n)
+		for i, off := range b.offsetIndex() {
+			r := b.recordAt(b.first+uint32(i), int(off))
+			if aliasKinds.has(r.kind()) {
+				to, err := b.resolve(r.ref)
+				if err != nil {
+					continue
+				}
+				r = to
+			}
+			table[i] = pack(valueOf(&r))
+		}
+		return table
+	})
 }
 
 // Sizeof returns the size of a type in bytes. It fails for types that have
