@@ -58,7 +58,7 @@ type machine struct {
 
 func (m *machine) setup(names []string) error {
 	if len(names) == 0 {
-		return errors.New("usage: setup guest|bpf|race...")
+		return errors.New("usage: setup NAME..., guest, bpf or race")
 	}
 	var missing []need
 	for _, name := range names {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -38,8 +39,11 @@ func reads(n int, file string) error {
 	fd := f.Fd()
 	for i := range n {
 		got, _, errno := unix.Syscall6(unix.SYS_PREAD64, fd, uintptr(unsafe.Pointer(&b[0])), 1, 0, 0, 0)
-		if errno != 0 || got != 1 {
-			return fmt.Errorf("pread64 %d of %s: %d bytes (errno %d)", i, file, got, errno)
+		if errno != 0 {
+			return fmt.Errorf("pread64 %d of %s: %w", i, file, errno)
+		}
+		if got != 1 {
+			return fmt.Errorf("pread64 %d of %s: %w", i, file, io.ErrUnexpectedEOF)
 		}
 	}
 	return nil
