@@ -51,12 +51,16 @@ const volatile u64 text_base;
 const volatile u32 slot_count;
 const volatile u32 slot_shift;
 
+/*
+ * One value of slot_count numbers: as elements of their own they would take 8
+ * bytes each, which is what array maps round values up to.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* slot_count */
-	__type(key, u32);
-	__type(value, u32);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32)); /* slot_count * 4 */
 } slots SEC(".maps");
 
 static __always_inline bool wanted_task(void)
@@ -83,11 +87,11 @@ static __always_inline u32 target_of(void *ctx)
 	u64 slot = (bpf_get_func_ip(ctx) - text_base) >> slot_shift;
 
 	if (slot < slot_count) {
-		u32 key = slot;
-		u32 *target = bpf_map_lookup_elem(&slots, &key);
+		u32 zero = 0;
+		u32 *table = bpf_map_lookup_elem(&slots, &zero);
 
-		if (target && *target)
-			return *target;
+		if (table && table[slot])
+			return table[slot];
 	}
 	return bpf_get_attach_cookie(ctx);
 }

@@ -84,7 +84,7 @@ func strideOf(targets int) int {
 
 func (c *Counter) configure(spec *ebpf.CollectionSpec, table *slots.Table, o Options) error {
 	spec.Maps["counts"].MaxEntries = uint32(c.cpus * c.stride)
-	spec.Maps["slots"].MaxEntries = uint32(max(table.Len(), 1))
+	spec.Maps["slots"].ValueSize = uint32(max(table.Len(), 1)) * 4
 	set := map[string]any{
 		"stride":     uint32(c.stride),
 		"text_base":  table.Base,

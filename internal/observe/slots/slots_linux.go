@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fill writes the table into a mappable array map of at least Len values of 4
-// bytes.
+// Fill writes the table into a mappable array map whose one value has Len times
+// 4 bytes.
 func (t *Table) Fill(m *ebpf.Map) error {
 	if t.n == 0 {
 		return nil
