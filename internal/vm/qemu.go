@@ -81,6 +81,9 @@ var params = []string{
 	"mitigations=off",
 	"tsc=reliable",
 	"random.trust_cpu=on",
+	// The crypto self-tests are a third of all instructions from the start of
+	// Debian's 6.12 to init: 1.05 G without, 1.57 G with them.
+	"cryptomgr.notests",
 	wire.Marker + "=1",
 }
 
