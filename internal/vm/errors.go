@@ -86,10 +86,6 @@ func crashCause(log string) error {
 
 // tail returns the last n lines of text.
 func tail(text string, n int) string {
-	text = strings.TrimRight(text, "\r\n")
-	i := len(text)
-	for ; n > 0 && i >= 0; n-- {
-		i = strings.LastIndexByte(text[:i], '\n')
-	}
-	return text[i+1:]
+	lines := strings.Split(strings.TrimRight(text, "\r\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

@@ -118,7 +118,7 @@ func ImageRelease(file string) (string, error) {
 	defer f.Close()
 	head := make([]byte, 64<<10)
 	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return "", fmt.Errorf("read %s: %w", file, err)
 	}
 	release, err := headerRelease(head[:n])

@@ -63,7 +63,8 @@ type Cmd struct {
 	Console io.Writer
 
 	// Modules to load before the program starts; what they depend on comes by
-	// itself. "all" is all there are, and then some may refuse to load.
+	// itself. "all" is all but the kernel's self-tests, some may then refuse to
+	// load; it takes minutes.
 	Modules []string
 	// Files to copy into the guest: path there → file or folder of the host.
 	Files map[string]string

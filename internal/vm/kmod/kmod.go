@@ -21,8 +21,16 @@ import (
 	"strings"
 )
 
-// All stands for every module of the kernel in [Set.Resolve].
+// All stands for every module of the kernel in [Set.Resolve], except those
+// that test the kernel while they load: they may take minutes (test_bpf, two
+// of them) or are meant to do harm. They can still be named.
 const All = "all"
+
+// selfTests match the names of the modules that All leaves out.
+var selfTests = []string{
+	"test_*", "*_test", "*_tests", "*_selftest", "*kunit*", "*torture*", "*_benchmark",
+	"dmatest", "tcrypt",
+}
 
 // ErrNotFound is wrapped when a kernel has no module of a name.
 var ErrNotFound = errors.New("no such module")
@@ -93,12 +101,12 @@ func (s *Set) Has(name string) bool {
 }
 
 // Resolve returns the named modules and what they depend on, each once, every
-// module after those it needs. [All] names them all. Modules built into the
+// module after those it needs. [All] names nearly all. Modules built into the
 // kernel are left out; a name the kernel does not have wraps [ErrNotFound].
 // The order is the same for the same arguments.
 func (s *Set) Resolve(names ...string) ([]Module, error) {
 	if slices.Contains(names, All) {
-		names = s.Names()
+		names = slices.DeleteFunc(s.Names(), isSelfTest)
 		s.fill(names)
 	}
 	w := walk{set: s, seen: map[string]bool{}}
@@ -108,6 +116,13 @@ func (s *Set) Resolve(names ...string) ([]Module, error) {
 		}
 	}
 	return w.order, nil
+}
+
+func isSelfTest(name string) bool {
+	return slices.ContainsFunc(selfTests, func(pattern string) bool {
+		ok, _ := path.Match(pattern, name)
+		return ok
+	})
 }
 
 // walk is one depth-first visit of the dependency graph.
