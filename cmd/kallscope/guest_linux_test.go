@@ -1,0 +1,399 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-quicktest/qt"
+	"golang.org/x/sys/unix"
+
+	"github.com/kallscope/kallscope"
+	"github.com/kallscope/kallscope/attach"
+	"github.com/kallscope/kallscope/internal/testutil"
+)
+
+// actEnv makes the test program a workload, or the tool itself.
+const actEnv = "KALLSCOPE_TEST_ACT"
+
+func TestMain(m *testing.M) {
+	act, arg, _ := strings.Cut(os.Getenv(actEnv), ":")
+	n, _ := strconv.Atoi(arg)
+	switch act {
+	case "getppid":
+		runtime.LockOSThread()
+		for range n {
+			unix.RawSyscall(unix.SYS_GETPPID, 0, 0, 0)
+		}
+		os.Exit(0)
+	case "pread":
+		preads(n)
+		os.Exit(0)
+	case "mixed":
+		mixed(time.Duration(n) * time.Second)
+		os.Exit(0)
+	case "kallscope":
+		os.Unsetenv(actEnv)
+		os.Exit(run(os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}))
+	}
+	os.Exit(m.Run())
+}
+
+func preads(n int) {
+	f, err := os.Open("/proc/self/exe")
+	if err != nil {
+		os.Exit(3)
+	}
+	b := make([]byte, 1)
+	for range n {
+		if got, err := unix.Pread(int(f.Fd()), b, 0); got != 1 || err != nil {
+			os.Exit(4)
+		}
+	}
+}
+
+// mixed forks, execs and talks over loopback.
+func mixed(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = []string{actEnv + "=getppid:10"}
+		if err := cmd.Run(); err != nil {
+			os.Exit(5)
+		}
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		if err != nil {
+			os.Exit(6)
+		}
+		_, _ = unix.Write(fds[0], make([]byte, 4096))
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+	}
+}
+
+// tool runs the command line in this process.
+func tool(args ...string) (stdout, stderr string, status int) {
+	var out, speech bytes.Buffer
+	status = run(args, stdio{strings.NewReader(""), &out, &speech})
+	return out.String(), speech.String(), status
+}
+
+type countResult struct {
+	functions []countJSON
+	summary   countSummary
+}
+
+func (r *countResult) calls(t *testing.T, name string) uint64 {
+	t.Helper()
+	for _, f := range r.functions {
+		if f.Name == name {
+			return f.Calls
+		}
+	}
+	t.Fatalf("no row of %s among %d", name, len(r.functions))
+	return 0
+}
+
+// count runs kallscope count --json and reads its records. act is the workload.
+func countCalls(t *testing.T, act string, args ...string) *countResult {
+	t.Helper()
+	needKprobeMulti(t)
+	t.Setenv(actEnv, act)
+	args = append([]string{"count", "--json"}, args...)
+	out, speech, status := tool(append(args, "--", "/proc/self/exe")...)
+	if status != 0 {
+		t.Fatalf("exit status %d: %s", status, speech)
+	}
+	r := new(countResult)
+	for line := range strings.Lines(out) {
+		var f countJSON
+		qt.Assert(t, qt.IsNil(json.Unmarshal([]byte(line), &f)))
+		qt.Assert(t, qt.Equals(f.Schema, countSchema))
+		if f.Type == "function" {
+			r.functions = append(r.functions, f)
+			continue
+		}
+		qt.Assert(t, qt.IsNil(json.Unmarshal([]byte(line), &r.summary)))
+	}
+	s := &r.summary
+	qt.Assert(t, qt.Equals(s.Type, "summary"))
+	qt.Assert(t, qt.Equals(s.Matched, s.Targets+s.Skipped))
+	qt.Assert(t, qt.Equals(s.Targets, s.Attached+s.Refused))
+	qt.Assert(t, qt.Equals(s.Unknown, 0))
+	return r
+}
+
+func needKprobeMulti(t *testing.T) {
+	t.Helper()
+	testutil.Guest(t)
+	if err := attach.Supported(kallscope.KprobeMulti); err != nil {
+		testutil.NotOn(t, err, "6.12", "7.3")
+		t.Skip(err)
+	}
+}
+
+// TestGuestExact: the count of one process is exact, alone and with everything
+// attached, and by return probes.
+func TestGuestExact(t *testing.T) {
+	r := countCalls(t, "getppid:10000", "syscall:getppid", "--command-only")
+	qt.Assert(t, qt.Equals(r.calls(t, "__x64_sys_getppid"), 10000))
+	qt.Assert(t, qt.Equals(r.summary.Calls, 10000))
+
+	r = countCalls(t, "getppid:10000", "syscall:getppid", "--command-only", "--mechanism", "kretprobe.multi")
+	qt.Assert(t, qt.Equals(r.calls(t, "__x64_sys_getppid"), 10000))
+
+	r = countCalls(t, "pread:5000", "syscall:pread64", "vfs_read", "ksys_pread64", "tcp_*", "--command-only")
+	qt.Assert(t, qt.Equals(r.calls(t, "__x64_sys_pread64"), 5000))
+	qt.Assert(t, qt.IsTrue(r.calls(t, "vfs_read") >= 5000))
+}
+
+// TestGuestEverything: all functions of the kernel, under load; the figures add
+// up, and nothing stays behind.
+func TestGuestEverything(t *testing.T) {
+	before := enabled(t)
+	r := countCalls(t, "getppid:10000", "*", "--command-only")
+	qt.Assert(t, qt.Equals(r.calls(t, "__do_sys_getppid"), 10000))
+	qt.Assert(t, qt.IsTrue(r.summary.Attached >= 40000), qt.Commentf("%d attached", r.summary.Attached))
+	fmt.Printf("%s: %d attached, %d refused, %d skipped; %d dropped, %d missed\n", r.summary.Kernel.Release,
+		r.summary.Attached, r.summary.Refused, r.summary.Skipped, r.summary.Missed.Recursion, r.summary.Missed.Link)
+	qt.Assert(t, qt.Equals(enabled(t), before))
+
+	seconds := 5
+	if os.Getenv("KALLSCOPE_LONG") != "" {
+		seconds = 30
+	}
+	r = countCalls(t, fmt.Sprintf("mixed:%d", seconds), "*")
+	qt.Assert(t, qt.IsTrue(r.summary.Calls > 1000))
+	qt.Assert(t, qt.Equals(enabled(t), before))
+}
+
+func enabled(t *testing.T) string {
+	t.Helper()
+	testutil.Guest(t)
+	list, err := os.ReadFile("/sys/kernel/tracing/enabled_functions")
+	qt.Assert(t, qt.IsNil(err))
+	return string(list)
+}
+
+// TestGuestDuplicates: each function of the most duplicated name is a row of
+// its own.
+func TestGuestDuplicates(t *testing.T) {
+	needKprobeMulti(t)
+	k, err := kallscope.Live(kallscope.LiveOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	p, err := k.Plan(kallscope.Query{Patterns: []string{"*"}}, kallscope.PlanOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	byName, most := make(map[string]int), ""
+	for _, target := range p.Targets {
+		byName[target.Name]++
+		if byName[target.Name] > byName[most] {
+			most = target.Name
+		}
+	}
+	r := countCalls(t, "getppid:1", most, "--all")
+	fmt.Printf("%s: %s has %d functions\n", p.Kernel.Release, most, byName[most])
+	qt.Assert(t, qt.Equals(len(r.functions), byName[most]))
+	qt.Assert(t, qt.IsTrue(byName[most] > 5))
+	addrs := make(map[kallscope.Hex]bool)
+	for _, f := range r.functions {
+		qt.Assert(t, qt.Equals(f.Name, most))
+		addrs[f.Addr] = true
+	}
+	qt.Assert(t, qt.HasLen(addrs, byName[most]))
+}
+
+// TestGuestModule: functions of a loaded module attach and count. Which one is
+// loaded depends on the guest (vmrun -modules).
+func TestGuestModule(t *testing.T) {
+	needKprobeMulti(t)
+	modules, err := os.ReadFile("/proc/modules")
+	qt.Assert(t, qt.IsNil(err))
+	module, _, found := strings.Cut(string(modules), " ")
+	if !found {
+		t.Skip("no module is loaded: vmrun -modules nf_conntrack")
+	}
+	r := countCalls(t, "getppid:1", module+":*", "--all")
+	fmt.Printf("%s: %d of %d functions attached\n", module, r.summary.Attached, r.summary.Targets)
+	qt.Assert(t, qt.IsTrue(r.summary.Attached > 0))
+	qt.Assert(t, qt.Equals(r.summary.Refused, 0))
+	for _, f := range r.functions {
+		qt.Assert(t, qt.Equals(f.Module, module))
+	}
+}
+
+// TestGuestInterrupt: ^C ends a run without an end by itself with 0, and one
+// with an end with 130; both print what was counted.
+func TestGuestInterrupt(t *testing.T) {
+	needKprobeMulti(t)
+	for _, test := range []struct {
+		args []string
+		want int
+	}{{[]string{"count", "tcp_*"}, 0}, {[]string{"count", "tcp_*", "-d", "600"}, exitInterrupted}} {
+		cmd := exec.Command("/proc/self/exe", test.args...)
+		cmd.Env = append(os.Environ(), actEnv+"=kallscope")
+		speech := &watched{want: "attached by", seen: make(chan struct{})}
+		cmd.Stderr = speech
+		qt.Assert(t, qt.IsNil(cmd.Start()))
+		select {
+		case <-speech.seen:
+		case <-time.After(2 * time.Minute):
+			t.Fatalf("not attached: %s", speech.String())
+		}
+		qt.Assert(t, qt.IsNil(cmd.Process.Signal(os.Interrupt)))
+		_ = cmd.Wait()
+		qt.Assert(t, qt.Equals(cmd.ProcessState.ExitCode(), test.want), qt.Commentf("%s", speech.String()))
+		qt.Assert(t, qt.StringContains(speech.String(), "dropped while another ran on the CPU"))
+		qt.Assert(t, qt.StringContains(speech.String(), "detached in"))
+	}
+}
+
+// watched is output that is waited for.
+type watched struct {
+	want string
+	seen chan struct{}
+
+	mu   sync.Mutex
+	text string
+	done bool
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text += string(p)
+	if !w.done && strings.Contains(w.text, w.want) {
+		w.done = true
+		close(w.seen)
+	}
+	return len(p), nil
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text
+}
+
+// TestGuestWithoutMechanism: kernels without kprobe.multi say so in one
+// sentence, quickly, and list and resolve work.
+func TestGuestWithoutMechanism(t *testing.T) {
+	testutil.Guest(t)
+	want := ""
+	switch testutil.Release(t) {
+	case "6.1":
+		want = "built without CONFIG_FPROBE; list and resolve work here"
+	case "5.10":
+		want = "older than this mechanism (Linux 5.18); list and resolve work here"
+	default:
+		t.Skip("this kernel has kprobe.multi")
+	}
+	_, speech, status := tool("count", "tcp_*")
+	qt.Assert(t, qt.Equals(status, exitError))
+	qt.Assert(t, qt.StringContains(speech, want))
+	qt.Assert(t, qt.Equals(strings.Count(speech, "\n"), 1))
+
+	out, speech, status := tool("list", "tcp_*")
+	qt.Assert(t, qt.Equals(status, exitDone), qt.Commentf("%s", speech))
+	qt.Assert(t, qt.IsTrue(strings.Count(out, "\n") > 250), qt.Commentf("%s", speech))
+	out, _, status = tool("resolve", "vfs_read", "syscall:openat")
+	qt.Assert(t, qt.Equals(status, exitDone))
+	qt.Assert(t, qt.Matches(out, `0x[0-9a-f]{16}\tvmlinux\t\S+\t#\d+(,#\d+)*\n0x[0-9a-f]{16}\tvmlinux\t\S+\t#\d+(,#\d+)*\n`))
+}
+
+// as runs the tool as another user and returns what it says.
+func as(t *testing.T, uid uint32, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	testutil.Guest(t)
+	self := filepath.Join(t.TempDir(), "kallscope")
+	data, err := os.ReadFile("/proc/self/exe")
+	qt.Assert(t, qt.IsNil(err))
+	qt.Assert(t, qt.IsNil(os.WriteFile(self, data, 0o755)))
+	for dir := self; dir != "/"; dir = filepath.Dir(dir) {
+		qt.Assert(t, qt.IsNil(os.Chmod(dir, 0o755)))
+	}
+	var out, speech bytes.Buffer
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), actEnv+"=kallscope")
+	cmd.Stdout, cmd.Stderr = &out, &speech
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	_ = cmd.Run()
+	return out.String(), speech.String(), cmd.ProcessState.ExitCode()
+}
+
+// TestGuestUnprivileged: names work for everybody, counting says what it takes.
+func TestGuestUnprivileged(t *testing.T) {
+	out, speech, status := as(t, 65534, "list", "vfs_rea*")
+	qt.Assert(t, qt.Equals(status, exitDone), qt.Commentf("%s", speech))
+	qt.Assert(t, qt.StringContains(out, "vfs_read\n"))
+	qt.Assert(t, qt.Matches(speech, `(?s)addresses are hidden \(kernel.kptr_restrict is \d, CAP_SYSLOG is absent\): functions are known by name only\n.*`))
+	qt.Assert(t, qt.StringContains(speech, "which functions can be traced is not known: "))
+	qt.Assert(t, qt.StringContains(speech, "run as root"))
+
+	_, speech, status = as(t, 65534, "count", "vfs_read", "-d", "1")
+	qt.Assert(t, qt.Equals(status, exitError))
+	qt.Assert(t, qt.Matches(speech, `kallscope: count: kprobe.multi: restricted: not permitted: .*; run as root, or with CAP_BPF and CAP_PERFMON\n`))
+}
+
+// TestGuestHiddenAddresses: under kptr_restrict=2 names work, for counting too.
+func TestGuestHiddenAddresses(t *testing.T) {
+	testutil.Guest(t)
+	testutil.Sysctl(t, "kernel.kptr_restrict", "2")
+	out, speech, status := tool("list", "vfs_rea*")
+	qt.Assert(t, qt.Equals(status, exitDone), qt.Commentf("%s", speech))
+	qt.Assert(t, qt.StringContains(out, "vfs_read\n"))
+	qt.Assert(t, qt.StringContains(speech, "addresses are hidden (kernel.kptr_restrict is 2, CAP_SYSLOG is present)"))
+	r := countCalls(t, "getppid:10000", "__do_sys_get*", "--command-only")
+	qt.Assert(t, qt.Equals(r.calls(t, "__do_sys_getppid"), 10000))
+}
+
+// TestGuestWithoutFacts: a missing list or BTF is said; what can work does.
+func TestGuestWithoutFacts(t *testing.T) {
+	needKprobeMulti(t)
+	t.Run("BTF", func(t *testing.T) {
+		testutil.Cover(t, "/sys/kernel/btf")
+		_, speech, status := tool("list", "vfs_rea*")
+		qt.Assert(t, qt.Equals(status, exitDone))
+		qt.Assert(t, qt.StringContains(speech, "functions that are in BTF only are missing: BTF of vmlinux: "))
+		_, speech, status = tool("list", "--arg", "struct file *")
+		qt.Assert(t, qt.Equals(status, exitError))
+		qt.Assert(t, qt.StringContains(speech, "select by type: BTF of vmlinux: "))
+		qt.Assert(t, qt.Equals(countCalls(t, "getppid:100", "syscall:getppid", "--command-only").summary.Calls, 100))
+	})
+	t.Run("tracefs", func(t *testing.T) {
+		testutil.Cover(t, "/proc/kcore")
+		testutil.Cover(t, "/sys/kernel/tracing")
+		_, speech, status := tool("list", "vfs_rea*")
+		qt.Assert(t, qt.Equals(status, exitDone))
+		qt.Assert(t, qt.StringContains(speech, "which functions can be traced is not known: "))
+		// The kernel itself decides then.
+		r := countCalls(t, "getppid:100", "syscall:getppid", "irqentry_enter", "--command-only")
+		qt.Assert(t, qt.Equals(r.summary.Calls, 100))
+		qt.Assert(t, qt.Equals(r.summary.Refused, 1))
+	})
+	t.Run("kallsyms", func(t *testing.T) {
+		testutil.Cover(t, "/proc/kallsyms")
+		_, speech, status := tool("list", "vfs_rea*")
+		qt.Assert(t, qt.Equals(status, exitError))
+		qt.Assert(t, qt.StringContains(speech, "input is empty"))
+	})
+}
+
+// TestGuestNothing: what matches nothing, or only what cannot be attached to.
+func TestGuestNothing(t *testing.T) {
+	needKprobeMulti(t)
+	_, speech, status := tool("count", "no_such_function_*", "-d", "1")
+	qt.Assert(t, qt.Equals(status, exitNoMatch))
+	qt.Assert(t, qt.Equals(speech, "no_such_function_*: no function matches\n"))
+	_, speech, status = tool("count", "jiffies", "-d", "1")
+	qt.Assert(t, qt.Equals(status, exitNoMatch))
+	qt.Assert(t, qt.StringContains(speech, "jiffies skipped: data-symbol: a data symbol, not a function"))
+}
