@@ -42,14 +42,19 @@ Acquire::Retries "3";
 
 // newAPT writes the configuration for one suite below dir.
 func newAPT(dir, suite string) (*apt, error) {
+	return newAPTFrom(dir, suite, "/")
+}
+
+// newAPTFrom is newAPT for the machine whose own files are below root.
+func newAPTFrom(dir, suite, root string) (*apt, error) {
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return nil, fmt.Errorf("set up apt: %w (kernels are fetched with apt, on Debian)", err)
 	}
-	m, err := findMirrors("/etc/apt")
+	m, err := findMirrors(filepath.Join(root, "etc/apt"))
 	if err != nil {
 		return nil, err
 	}
-	keyring, err := findKeyring("/")
+	keyring, err := findKeyring(root)
 	if err != nil {
 		return nil, err
 	}

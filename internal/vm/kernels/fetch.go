@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,9 @@ type Result struct {
 type Options struct {
 	// Update looks for a newer kernel even if one is in the cache.
 	Update bool
+
+	// root is the machine's, empty means /; tests have their own.
+	root string
 }
 
 // release is a kernel that a suite has.
@@ -50,19 +54,19 @@ func Fetch(ctx context.Context, name string, opts Options) (Result, error) {
 			return Result{}, err
 		}
 	}
-	res, err := fetch(ctx, src)
+	res, err := fetch(ctx, src, cmp.Or(opts.root, "/"))
 	if err != nil {
 		return Result{}, fmt.Errorf("fetch kernel %s: %w", name, err)
 	}
 	return res, nil
 }
 
-func fetch(ctx context.Context, src Source) (Result, error) {
+func fetch(ctx context.Context, src Source, root string) (Result, error) {
 	dir, err := Dir()
 	if err != nil {
 		return Result{}, err
 	}
-	a, err := newAPT(filepath.Join(dir, ".apt", src.Suite), src.Suite)
+	a, err := newAPTFrom(filepath.Join(dir, ".apt", src.Suite), src.Suite, root)
 	if err != nil {
 		return Result{}, err
 	}

@@ -45,7 +45,7 @@ func missing(tb testing.TB, err error) {
 // returns its file.
 func Build(tb testing.TB, path string) string {
 	tb.Helper()
-	out := filepath.Join(tb.TempDir(), filepath.Base(path))
+	out := filepath.Join(tb.TempDir(), "program")
 	cmd := exec.Command("go", "build", "-o", out, path)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	if text, err := cmd.CombinedOutput(); err != nil {
