@@ -4,20 +4,27 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/kallscope/kallscope/internal/btfscan"
 	"github.com/kallscope/kallscope/internal/pattern"
 	"github.com/kallscope/kallscope/kallsyms"
 )
 
-// walkEntries makes a candidate of each entry address that the query includes.
+// A decision is what became of the symbol that stands for a candidate. Plans
+// have up to 100,000: they are collected small, and made into targets and skips
+// once their numbers are known.
+type decision struct {
+	symbol uint32
+	reason Reason
+}
+
+// walkEntries decides about each entry address that the query includes.
 func (p *planner) walkEntries() {
 	for syms, end := range entries(p.table) {
-		f, hit := p.choose(syms)
+		p.wanted.note(p.table, syms)
+		symbol, hit := p.choose(syms)
 		if hit == noHit {
 			continue
 		}
-		p.sel.byIndex[hit].hits++
-		p.add(f, p.verdict(f, hit, p.sites.at(f.Addr, end)))
+		p.decide(symbol, hit, p.sites.at(p.table.Addr(symbol), end))
 	}
 }
 
@@ -46,98 +53,175 @@ func entries(t *kallsyms.Table) iter.Seq2[[]int, uint64] {
 	}
 }
 
-// choose returns the function of the symbols at one address and the pattern
-// that includes it. Its name is the first that a pattern includes, names of
-// real functions before those of padding and the like; one excluded name
-// excludes the address.
-func (p *planner) choose(syms []int) (f Func, hit int) {
-	hit = noHit
-	best := kallsyms.Class(0)
-	for _, i := range syms {
-		module, name := p.table.Module(i), p.table.Name(i)
-		if len(syms) > 1 && p.sel.excludes(module, name) {
-			return Func{}, noHit
-		}
-		h := p.sel.include(module, name, p.table.Addr(i))
-		if h == noHit {
-			continue
-		}
-		class := kallsyms.Classify(name)
-		if hit != noHit && !(class.IsFunction() && !best.IsFunction()) {
-			continue
-		}
-		candidate := Func{Addr: p.table.Addr(i), Name: name, Module: moduleName(module)}
-		if !p.types.fits(p.kernel, candidate) {
-			continue
-		}
-		f, hit, best = candidate, h, class
-	}
-	return f, hit
-}
-
-// walkNames makes a candidate of each text symbol, when addresses are hidden.
+// walkNames decides about each text symbol, when addresses are hidden.
 func (p *planner) walkNames() {
+	syms := make([]int, 1)
 	for i := range p.table.Len() {
 		if !kallsyms.IsText(p.table.Type(i)) {
 			continue
 		}
-		f, hit := p.choose([]int{i})
-		if hit == noHit {
-			continue
+		syms[0] = i
+		p.wanted.note(p.table, syms)
+		if symbol, hit := p.choose(syms); hit != noHit {
+			p.decide(symbol, hit, p.siteOfName(i))
 		}
-		p.sel.byIndex[hit].hits++
-		p.add(f, p.verdict(f, hit, p.siteOfName(f)))
 	}
 }
 
-func (p *planner) siteOfName(f Func) siteState {
+func (p *planner) siteOfName(i int) siteState {
 	switch {
 	case p.names == nil:
 		return siteUnknown
-	case p.names[f.Module+":"+f.Name]:
+	case p.names[moduleName(p.table.Module(i))+":"+p.table.Name(i)]:
 		return siteYes
 	}
 	return siteNo
 }
 
-// walkBTF makes a candidate of each BTF function that the query includes and
-// that has no symbol. A query for exact names that all have symbols needs none.
-func (p *planner) walkBTF() {
-	if !p.needsBTF() {
+// choose returns the symbol that stands for those at one address, and the
+// pattern that includes it: the first that a pattern includes, names of real
+// functions before those of padding and the like. One excluded name excludes
+// the address.
+func (p *planner) choose(syms []int) (symbol, hit int) {
+	hit = noHit
+	function := false // the chosen one is
+	for _, i := range syms {
+		module, name := p.table.Module(i), p.table.Name(i)
+		if len(syms) > 1 && p.sel.excludes(module, name) {
+			return 0, noHit
+		}
+		h := p.sel.include(module, name, p.table.Addr(i))
+		if h == noHit || hit != noHit && (function || !kallsyms.Classify(name).IsFunction()) {
+			continue
+		}
+		if p.types.fits(p.kernel, moduleName(module), name) {
+			symbol, hit, function = i, h, kallsyms.Classify(name).IsFunction()
+		}
+	}
+	return symbol, hit
+}
+
+func (p *planner) decide(symbol, hit int, site siteState) {
+	p.sel.byIndex[hit].hits++
+	p.decisions = append(p.decisions, decision{uint32(symbol), p.verdict(symbol, hit, site)})
+}
+
+// conclude makes the decisions into targets and skips.
+func (p *planner) conclude() {
+	targets := 0
+	for _, d := range p.decisions {
+		if d.reason == ReasonNone {
+			targets++
+		}
+	}
+	p.plan.Targets = make([]Target, 0, targets)
+	p.plan.Skipped = make([]Skip, 0, len(p.decisions)-targets)
+	for _, d := range p.decisions {
+		if f := p.fn(int(d.symbol)); d.reason == ReasonNone {
+			p.plan.Targets = append(p.plan.Targets, Target{f, p.options.Mechanism})
+		} else {
+			p.plan.Skipped = append(p.plan.Skipped, Skip{f, d.reason})
+		}
+	}
+	p.decisions = nil
+}
+
+func (p *planner) fn(symbol int) Func {
+	return Func{Addr: p.table.Addr(symbol), Name: p.table.Name(symbol), Module: moduleName(p.table.Module(symbol))}
+}
+
+// wanted are the BTF functions that the query includes, by module and name, and
+// what has been seen of them among the symbols.
+type wanted map[string]map[string]sighting
+
+type sighting uint8
+
+const (
+	unseen   sighting = iota
+	suffixed          // only under a name that the compiler made of it
+	seen
+)
+
+// note looks for the names of symbols among the wanted ones.
+func (w wanted) note(t *kallsyms.Table, syms []int) {
+	if len(w) == 0 {
 		return
 	}
-	p.walkObject(Vmlinux)
-	if p.scope == scopeVmlinux {
-		return
-	}
-	objects, err := p.kernel.source.btfObjects()
-	if err != nil {
-		p.btfUnknown(err)
-	}
-	for _, object := range objects {
-		if p.sel.inModules(object) && p.sel.reaches(object) {
-			p.walkObject(object)
+	for _, i := range syms {
+		names := w[moduleName(t.Module(i))]
+		if len(names) == 0 {
+			continue
+		}
+		name := t.Name(i)
+		if _, ok := names[name]; ok {
+			names[name] = seen
+			continue
+		}
+		if strings.IndexByte(name, '.') <= 0 {
+			continue
+		}
+		if base := kallsyms.BaseName(name); names[base] == unseen && kallsyms.Classify(name).IsFunction() {
+			if _, ok := names[base]; ok {
+				names[base] = suffixed
+			}
 		}
 	}
 }
 
-func (p *planner) needsBTF() bool {
-	for _, s := range p.sel.byIndex {
-		if !s.Exclude && s.Kind != pattern.Addr && (!s.exact || s.hits == 0) {
-			return true
-		}
+// wantBTF collects the BTF functions that a pattern of several names includes:
+// those without a symbol are candidates too. BTF is asked for exact names only
+// once no symbol has them.
+func (p *planner) wantBTF() {
+	if !p.sel.has(func(s *selected) bool { return !s.exact }) {
+		return
 	}
-	return false
+	p.wanted = make(wanted)
+	for _, object := range p.objects() {
+		p.wantObject(object, func(s *selected) bool { return !s.exact })
+	}
 }
 
-// reaches reports whether an including pattern can match in a module.
-func (s *selection) reaches(module string) bool {
+// wantExact adds the BTF functions of exact names that no symbol has.
+func (p *planner) wantExact() {
+	unmatched := func(s *selected) bool { return s.exact && s.hits == 0 && s.Kind != pattern.Addr }
+	if !p.sel.has(unmatched) {
+		return
+	}
+	if p.wanted == nil {
+		p.wanted = make(wanted)
+	}
+	for _, object := range p.objects() {
+		p.wantObject(object, unmatched)
+	}
+}
+
+// has reports whether an including pattern is of a kind.
+func (s *selection) has(kind func(*selected) bool) bool {
 	for i := range s.byIndex {
-		if !s.byIndex[i].Exclude && s.byIndex[i].MatchModule(module) {
+		if !s.byIndex[i].Exclude && kind(&s.byIndex[i]) {
 			return true
 		}
 	}
 	return false
+}
+
+// objects returns the BTF objects that the query can match in.
+func (p *planner) objects() []string {
+	objects := []string{Vmlinux}
+	if p.scope == scopeAll {
+		modules, err := p.kernel.source.btfObjects()
+		if err != nil {
+			p.btfUnknown(err)
+		}
+		objects = append(objects, modules...)
+	}
+	reached := objects[:0]
+	for _, object := range objects {
+		if p.sel.inModules(object) && p.sel.has(func(s *selected) bool { return s.MatchModule(object) }) {
+			reached = append(reached, object)
+		}
+	}
+	return reached
 }
 
 func (p *planner) btfUnknown(err error) {
@@ -146,7 +230,7 @@ func (p *planner) btfUnknown(err error) {
 	}
 }
 
-func (p *planner) walkObject(object string) {
+func (p *planner) wantObject(object string, kind func(*selected) bool) {
 	b, err := p.kernel.openBTF(object)
 	if err != nil {
 		p.btfUnknown(err)
@@ -155,38 +239,61 @@ func (p *planner) walkObject(object string) {
 	if partial := b.Partial(); partial != nil {
 		p.btfUnknown(partial)
 	}
+	names := p.wanted[object]
 	for fn := range b.Funcs() {
 		hit := p.sel.include(object, fn.Name, 0)
-		if hit == noHit || p.hasText(object, fn.Name) {
+		if hit == noHit || !kind(&p.sel.byIndex[hit]) {
 			continue
 		}
-		f := Func{Name: strings.Clone(fn.Name), Module: object, BTFID: fn.ID}
-		if !p.types.fitsFunc(b, fn) {
-			continue
+		if names == nil {
+			names = make(map[string]sighting)
+			p.wanted[object] = names
 		}
-		p.sel.byIndex[hit].hits++
-		p.add(f, p.withoutSymbol(object, fn))
+		if _, ok := names[fn.Name]; !ok {
+			names[fn.Name] = p.sightingOf(object, fn.Name, hit)
+		}
 	}
 }
 
-func (p *planner) hasText(module, name string) bool {
-	for _, i := range p.table.ByName(name) {
-		if kallsyms.IsText(p.table.Type(i)) && moduleName(p.table.Module(i)) == module {
-			return true
-		}
+// sightingOf is for exact names, which are wanted after the symbols have been
+// walked over.
+func (p *planner) sightingOf(module, name string, hit int) sighting {
+	if !p.sel.byIndex[hit].exact {
+		return unseen
 	}
-	return false
-}
-
-// withoutSymbol tells a function that the compiler renamed from one that is not
-// there.
-func (p *planner) withoutSymbol(module string, fn btfscan.Func) Reason {
-	for _, i := range p.table.Variants(fn.Name) {
+	for _, i := range p.table.Variants(name) {
 		if moduleName(p.table.Module(i)) == module && kallsyms.IsText(p.table.Type(i)) && kallsyms.Classify(p.table.Name(i)).IsFunction() {
-			return ReasonSuffixed
+			return suffixed
 		}
 	}
-	return ReasonNoSymbol
+	return unseen
+}
+
+// walkBTF makes a candidate of each wanted function that has no symbol.
+func (p *planner) walkBTF() {
+	for _, object := range p.objects() {
+		names := p.wanted[object]
+		if len(names) == 0 {
+			continue
+		}
+		b, err := p.kernel.openBTF(object)
+		if err != nil {
+			continue // said when it was wanted
+		}
+		for fn := range b.Funcs() {
+			s, ok := names[fn.Name]
+			if !ok || s == seen || !p.types.fitsFunc(b, fn) {
+				continue
+			}
+			p.sel.byIndex[p.sel.include(object, fn.Name, 0)].hits++
+			reason := ReasonNoSymbol
+			if s == suffixed {
+				reason = ReasonSuffixed
+			}
+			f := Func{Name: strings.Clone(fn.Name), Module: object, BTFID: fn.ID}
+			p.plan.Skipped = append(p.plan.Skipped, Skip{f, reason})
+		}
+	}
 }
 
 // walkData makes candidates of data symbols that were named exactly: who asks
@@ -199,48 +306,11 @@ func (p *planner) walkData() {
 			continue
 		}
 		for _, i := range p.table.ByName(name) {
-			module := p.table.Module(i)
-			if kallsyms.IsText(p.table.Type(i)) || p.sel.include(module, name, 0) != n {
+			if kallsyms.IsText(p.table.Type(i)) || p.sel.include(p.table.Module(i), name, 0) != n {
 				continue
 			}
 			s.hits++
-			p.add(Func{Addr: p.table.Addr(i), Name: name, Module: moduleName(module)}, ReasonDataSymbol)
+			p.plan.Skipped = append(p.plan.Skipped, Skip{p.fn(i), ReasonDataSymbol})
 		}
 	}
-}
-
-// applyDuplicates enforces the rule for several targets of one name.
-func (p *planner) applyDuplicates() error {
-	if p.options.Duplicates == DuplicatesAll {
-		return nil
-	}
-	byName := make(map[string]int, len(p.plan.Targets))
-	for _, t := range p.plan.Targets {
-		byName[t.Name]++
-	}
-	seen := make(map[string]bool)
-	kept := p.plan.Targets[:0]
-	for _, t := range p.plan.Targets {
-		switch {
-		case byName[t.Name] == 1, p.options.Duplicates == DuplicatesFirst && !seen[t.Name]:
-			kept = append(kept, t)
-		case p.options.Duplicates == DuplicatesError:
-			return p.ambiguous(t.Name)
-		default:
-			p.plan.Skipped = append(p.plan.Skipped, Skip{t.Func, ReasonDuplicate})
-		}
-		seen[t.Name] = true
-	}
-	p.plan.Targets = kept
-	return nil
-}
-
-func (p *planner) ambiguous(name string) error {
-	e := &AmbiguousError{Name: name}
-	for _, t := range p.plan.Targets {
-		if t.Name == name {
-			e.Funcs = append(e.Funcs, t.Func)
-		}
-	}
-	return e
 }

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kallscope/kallscope/internal/btfscan"
 	"github.com/kallscope/kallscope/internal/tracefs"
@@ -69,6 +70,8 @@ type live struct {
 	root       string
 	vmlinux    func() (*kallsyms.Table, error)
 	vmlinuxBTF func() (*btfscan.BTF, error)
+	// read is a table that has been read, with modules or without.
+	read atomic.Pointer[kallsyms.Table]
 }
 
 func newLive(root string) *live {
@@ -123,6 +126,7 @@ func (l *live) readSymbols(s scope) (*kallsyms.Table, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	l.read.Store(table)
 	return table, nil
 }
 
@@ -203,6 +207,9 @@ func (l *live) readBTF(object string, base *btfscan.BTF) (*btfscan.BTF, error) {
 
 func (l *live) btfObjects() ([]string, error) {
 	entries, err := os.ReadDir(l.path("sys/kernel/btf"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // who opens vmlinux's is told
+	}
 	if err != nil {
 		return nil, err
 	}

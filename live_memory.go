@@ -26,9 +26,12 @@ type memory struct {
 // openMemory fails unless the kernel shows its addresses to this process:
 // memory must not be a way around kptr_restrict.
 func (l *live) openMemory() (*memory, error) {
-	table, err := l.vmlinux()
-	if err != nil {
-		return nil, err
+	table := l.read.Load()
+	if table == nil {
+		var err error
+		if table, err = l.vmlinux(); err != nil {
+			return nil, err
+		}
 	}
 	if table.State() != kallsyms.Visible {
 		return nil, errors.New("addresses are hidden")
@@ -44,10 +47,11 @@ func (l *live) openMemory() (*memory, error) {
 	return &memory{mem, b, table}, nil
 }
 
-// variable returns the address of a variable of vmlinux.
+// variable returns the address of a variable of vmlinux. One look-up is no
+// reason to build the table's index by name.
 func (m *memory) variable(name string) (uint64, error) {
-	for _, i := range m.table.ByName(name) {
-		if !kallsyms.IsText(m.table.Type(i)) && m.table.Module(i) == "" {
+	for i := range m.table.InModule("") {
+		if m.table.Name(i) == name && !kallsyms.IsText(m.table.Type(i)) {
 			return m.table.Addr(i), nil
 		}
 	}
@@ -84,6 +88,9 @@ func (l *live) symbolsFromMemory() (*kallsyms.Table, error) {
 		return nil, err
 	}
 	defer m.Close()
+	if m.table, err = l.vmlinux(); err != nil {
+		return nil, err
+	}
 	head, err := m.variable("modules")
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package kallscope
 
 import (
-	"fmt"
 	"iter"
 
 	"github.com/kallscope/kallscope/kallsyms"
@@ -19,39 +18,6 @@ type PlanOptions struct {
 	Cautious bool
 	// Unsafe includes functions that stop the machine; see [ReasonHangs].
 	Unsafe bool
-}
-
-// Duplicates is a rule for several targets of one name.
-type Duplicates uint8
-
-// The rules. The default takes all: only an address tells them apart, and
-// plans have addresses.
-const (
-	DuplicatesAll   Duplicates = iota // each is a target of its own
-	DuplicatesSkip                    // none is a target
-	DuplicatesFirst                   // the first in the kernel's order is
-	DuplicatesError                   // planning fails with an AmbiguousError
-)
-
-var duplicatesNames = [...]string{"all", "skip", "first", "error"}
-
-// String returns the rule as the flag spells it.
-func (d Duplicates) String() string {
-	if int(d) >= len(duplicatesNames) {
-		return fmt.Sprintf("duplicates-%d", uint8(d))
-	}
-	return duplicatesNames[d]
-}
-
-// ParseDuplicates reads what String writes; "" is DuplicatesAll. It fails with
-// [ErrNotFound].
-func ParseDuplicates(s string) (Duplicates, error) {
-	for i, name := range duplicatesNames {
-		if name == s || s == "" {
-			return Duplicates(i), nil
-		}
-	}
-	return 0, fmt.Errorf("duplicates %q: %w; use all, skip, first or error", s, ErrNotFound)
 }
 
 // A Plan is the answer to a query: every candidate is either a target or
@@ -167,7 +133,11 @@ type planner struct {
 	names   map[string]bool // traceable "module:name", when addresses are hidden
 	going   map[string]bool
 	ranges  []codeRange
-	plan    *Plan
+
+	wanted    wanted
+	question  question // the one that is asked now
+	decisions []decision
+	plan      *Plan
 }
 
 func (p *planner) run() (*Plan, error) {
@@ -177,11 +147,14 @@ func (p *planner) run() (*Plan, error) {
 	}
 	p.loadSites(hidden)
 	p.loadModules()
+	p.wantBTF()
 	if hidden {
 		p.walkNames()
 	} else {
 		p.walkEntries()
 	}
+	p.conclude()
+	p.wantExact()
 	p.walkBTF()
 	p.walkData()
 	if err := p.applyDuplicates(); err != nil {
@@ -224,14 +197,6 @@ func (p *planner) loadModules() {
 	}
 	// Unreadable means nothing is known to be going.
 	p.going, _ = p.kernel.source.goingModules()
-}
-
-func (p *planner) add(f Func, r Reason) {
-	if r == ReasonNone {
-		p.plan.Targets = append(p.plan.Targets, Target{f, p.options.Mechanism})
-		return
-	}
-	p.plan.Skipped = append(p.plan.Skipped, Skip{f, r})
 }
 
 // Funcs yields all candidates in the order of their addresses, targets and

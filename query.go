@@ -128,8 +128,11 @@ func (c *compiled) selectIn(k *Kernel, t *kallsyms.Table) (*selection, error) {
 		sel.exact = one || p.Kind == pattern.Addr
 		s.byIndex, patterns[i] = append(s.byIndex, sel), p
 	}
-	prefix := pattern.DetectSyscallPrefix(k.identity.Arch, func(name string) bool { return len(t.ByName(name)) > 0 })
-	set, err := pattern.NewSet(patterns, pattern.SetOptions{SyscallPrefixes: []string{prefix}})
+	var o pattern.SetOptions
+	if slices.ContainsFunc(patterns, func(p pattern.Pattern) bool { return p.Kind == pattern.Syscall }) {
+		o.SyscallPrefixes = []string{pattern.DetectSyscallPrefix(k.identity.Arch, func(name string) bool { return len(t.ByName(name)) > 0 })}
+	}
+	set, err := pattern.NewSet(patterns, o)
 	s.set = set
 	return s, err
 }

@@ -36,15 +36,15 @@ func (k *Kernel) compileTypes(q Query) (*typeQuery, error) {
 }
 
 // fits reports whether a BTF function of this name has the types.
-func (t *typeQuery) fits(k *Kernel, f Func) bool {
+func (t *typeQuery) fits(k *Kernel, module, name string) bool {
 	if t == nil {
 		return true
 	}
-	b, err := k.openBTF(f.Module)
+	b, err := k.openBTF(module)
 	if err != nil {
 		return false
 	}
-	for i := range b.Indexes(f.Name) {
+	for i := range b.Indexes(name) {
 		if t.fitsFunc(b, b.Func(i)) {
 			return true
 		}
