@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,18 +20,20 @@ var static = []string{"CGO_ENABLED=0"}
 
 type guestFlags struct {
 	kernel  string
-	vmrun   string
+	modules string
 	p       int
 	timeout time.Duration
+	long    bool
 }
 
 // runGuest is gotest guest.
 func runGuest(ctx context.Context, flags *flag.FlagSet, args []string, w io.Writer) error {
 	var f guestFlags
 	flags.StringVar(&f.kernel, "kernel", "6.12", "")
-	flags.StringVar(&f.vmrun, "vmrun", "", "")
+	flags.StringVar(&f.modules, "modules", "nf_conntrack", "")
 	flags.IntVar(&f.p, "p", runtime.NumCPU(), "")
-	flags.DurationVar(&f.timeout, "timeout", 5*time.Minute, "")
+	flags.DurationVar(&f.timeout, "timeout", 15*time.Minute, "")
+	flags.BoolVar(&f.long, "long", false, "")
 	patterns, err := parse(flags, args)
 	if err != nil {
 		return err
@@ -47,13 +50,14 @@ func runGuest(ctx context.Context, flags *flag.FlagSet, args []string, w io.Writ
 	if err != nil {
 		return err
 	}
+	// -count=1: the go command does not see that a kernel has changed.
+	test := []string{"-count=1", fmt.Sprintf("-short=%v", !f.long), "-timeout=" + f.timeout.String(), "-exec=" + wrapper}
 	r := newReport(w)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(f.p)
 	for _, p := range pkgs {
 		g.Go(func() error {
-			// -count=1: the go command does not see that a kernel has changed.
-			return r.goTest(ctx, static, "-count=1", "-timeout="+f.timeout.String(), "-exec="+wrapper, "-run="+exactly(p.funcs), p.path)
+			return r.goTest(ctx, static, slices.Concat(test, []string{"-run=" + exactly(p.funcs), p.path})...)
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -88,12 +92,12 @@ func (f guestFlags) build(ctx context.Context) (string, error) {
 		module+"/internal/cmd/vmrun", module+"/internal/cmd/workload"); err != nil {
 		return "", err
 	}
-	words := []string{filepath.Join(bin, "vmrun"), "-kernel", f.kernel}
+	words := []string{filepath.Join(bin, "vmrun"), "-kernel", f.kernel, "-modules", f.modules}
 	for _, name := range []string{"kallscope", "workload"} {
 		words = append(words, "-copy", filepath.Join(bin, name)+":/bin/"+name)
 	}
 	for i, word := range words {
 		words[i] = "'" + word + "'" // -exec splits at spaces outside quotes
 	}
-	return strings.TrimSpace(strings.Join(words, " ") + " " + f.vmrun), nil
+	return strings.Join(words, " "), nil
 }

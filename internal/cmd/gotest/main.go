@@ -8,7 +8,8 @@
 //
 // Kernel tests are the tests in files *_linux_test.go of packages that have
 // some; each package gets a guest of its own, with the commands kallscope and
-// workload in its /bin. A guest run in which no test passes has failed.
+// workload in its /bin and a module loaded. Tests run with -short, unless with
+// -long. A guest run in which no test passes has failed.
 //
 // Exit status: 0 all passed, 1 something failed, 2 wrong usage or an error.
 package main
@@ -25,7 +26,7 @@ import (
 )
 
 const usage = `usage: gotest run [go test FLAG or PACKAGE...]
-       gotest guest [-kernel NAME] [-p N] [-timeout TIME] [PACKAGE...]
+       gotest guest [-kernel NAME] [-modules LIST] [-long] [-p N] [-timeout TIME] [PACKAGE...]
        gotest fuzz [-each TIME] [-budget TIME] [-p N] [PACKAGE...]
 `
 
