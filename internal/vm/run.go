@@ -122,6 +122,10 @@ func (r *run) handle(f wire.Frame) error {
 	case wire.Stderr:
 		_, err := r.stderr.Write(f.Payload)
 		return err
+	case wire.Hello:
+		// QEMU has read all files and is connected: nothing is left behind even
+		// if this process is killed.
+		os.RemoveAll(r.dir)
 	case wire.Log:
 		r.log.line(f.Payload)
 	case wire.Started:
