@@ -62,8 +62,7 @@ func buildInit() (string, error) {
 func checkStatic(file string) error {
 	f, err := elf.Open(file)
 	if err != nil {
-		var format *elf.FormatError
-		if errors.As(err, &format) {
+		if _, ok := errors.AsType[*elf.FormatError](err); ok {
 			return fmt.Errorf("%s: not a Linux program: %w", file, err)
 		}
 		return err

@@ -48,7 +48,7 @@ type run struct {
 	pending []uint32 // signals sent before the guest was there
 }
 
-func newRun(c *Cmd, dir string, l net.Listener) (*run, error) {
+func newRun(c *Cmd, dir string, l net.Listener) *run {
 	r := &run{
 		dir:      dir,
 		log:      &kernelLog{also: c.Console},
@@ -64,7 +64,7 @@ func newRun(c *Cmd, dir string, l net.Listener) (*run, error) {
 	}
 	r.ctx, r.cancel = context.WithTimeoutCause(c.ctx, c.Timeout,
 		fmt.Errorf("%w: no end after %v (raise Timeout if the guest is only slow)", ErrTimeout, c.Timeout))
-	return r, nil
+	return r
 }
 
 func orDiscard(w io.Writer) io.Writer {

@@ -53,11 +53,9 @@ func (c *Cmd) start() (err error) {
 		return err
 	}
 	args := c.qemuArgs(initrd, socket, size)
-	r, err := newRun(c, dir, l)
-	if err == nil {
-		err = r.launch(c.QEMU, args)
-	}
-	if err != nil {
+	r := newRun(c, dir, l)
+	if err := r.launch(c.QEMU, args); err != nil {
+		r.cancel()
 		l.Close()
 		return err
 	}

@@ -1,7 +1,6 @@
 package kernels
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +23,8 @@ type Options struct {
 	// Update looks for a newer kernel even if one is in the cache.
 	Update bool
 
-	// root is the machine's, empty means /; tests have their own.
-	root string
+	// setUp replaces newAPT in tests.
+	setUp func(dir, suite string) (*apt, error)
 }
 
 // release is a kernel that a suite has.
@@ -54,19 +53,22 @@ func Fetch(ctx context.Context, name string, opts Options) (Result, error) {
 			return Result{}, err
 		}
 	}
-	res, err := fetch(ctx, src, cmp.Or(opts.root, "/"))
+	if opts.setUp == nil {
+		opts.setUp = newAPT
+	}
+	res, err := fetch(ctx, src, opts)
 	if err != nil {
 		return Result{}, fmt.Errorf("fetch kernel %s: %w", name, err)
 	}
 	return res, nil
 }
 
-func fetch(ctx context.Context, src Source, root string) (Result, error) {
+func fetch(ctx context.Context, src Source, opts Options) (Result, error) {
 	dir, err := Dir()
 	if err != nil {
 		return Result{}, err
 	}
-	a, err := newAPTFrom(filepath.Join(dir, ".apt", src.Suite), src.Suite, root)
+	a, err := opts.setUp(filepath.Join(dir, ".apt", src.Suite), src.Suite)
 	if err != nil {
 		return Result{}, err
 	}

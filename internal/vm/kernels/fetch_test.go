@@ -49,7 +49,7 @@ func machine(t *testing.T, release string) (Options, string) {
 		"etc/apt/sources.list.d/debian.sources":         deb822,
 		"usr/share/keyrings/debian-archive-keyring.gpg": "",
 	})
-	return Options{root: root}, log
+	return Options{setUp: func(dir, suite string) (*apt, error) { return newAPTFrom(dir, suite, root) }}, log
 }
 
 func fakeImage(release string) []byte {

@@ -124,7 +124,7 @@ func parseDeb822(text string) []archive {
 		if !slices.Contains(strings.Fields(f["types"]), "deb") || f["enabled"] == "no" {
 			continue
 		}
-		for _, uri := range strings.Fields(f["uris"]) {
+		for uri := range strings.FieldsSeq(f["uris"]) {
 			list = append(list, archive{
 				uri:        uri,
 				suites:     strings.Fields(f["suites"]),

@@ -61,7 +61,7 @@ func splitDepends(list string) []string {
 func splitSoft(text string) []string {
 	var names []string
 	pre := false
-	for _, w := range strings.Fields(text) {
+	for w := range strings.FieldsSeq(text) {
 		switch {
 		case w == "pre:" || w == "post:":
 			pre = w == "pre:"
