@@ -4,17 +4,10 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/kallscope/kallscope/internal/btfscan"
 	"github.com/kallscope/kallscope/internal/pattern"
 	"github.com/kallscope/kallscope/kallsyms"
 )
-
-// A decision is what became of the symbol that stands for a candidate. Plans
-// have up to 100,000: they are collected small, and made into targets and skips
-// once their numbers are known.
-type decision struct {
-	symbol uint32
-	reason Reason
-}
 
 // walkEntries decides about each entry address that the query includes.
 func (p *planner) walkEntries() {
@@ -103,42 +96,38 @@ func (p *planner) choose(syms []int) (symbol, hit int) {
 
 func (p *planner) decide(symbol, hit int, site siteState) {
 	p.sel.byIndex[hit].hits++
-	p.decisions = append(p.decisions, decision{uint32(symbol), p.verdict(symbol, hit, site)})
+	if r := p.verdict(symbol, hit, site); r != ReasonNone {
+		p.plan.Skipped.addSymbol(symbol, r)
+		return
+	}
+	p.targets = append(p.targets, uint32(symbol))
 }
 
-// conclude makes the decisions into targets and skips.
+// conclude makes the targets, now that their number is known.
 func (p *planner) conclude() {
-	targets := 0
-	for _, d := range p.decisions {
-		if d.reason == ReasonNone {
-			targets++
-		}
+	p.plan.Targets = make([]Target, len(p.targets))
+	for i, symbol := range p.targets {
+		p.plan.Targets[i] = Target{funcOf(p.table, int(symbol)), p.options.Mechanism}
 	}
-	p.plan.Targets = make([]Target, 0, targets)
-	p.plan.Skipped = make([]Skip, 0, len(p.decisions)-targets)
-	for _, d := range p.decisions {
-		if f := p.fn(int(d.symbol)); d.reason == ReasonNone {
-			p.plan.Targets = append(p.plan.Targets, Target{f, p.options.Mechanism})
-		} else {
-			p.plan.Skipped = append(p.plan.Skipped, Skip{f, d.reason})
-		}
-	}
-	p.decisions = nil
+	p.targets = nil
 }
 
-func (p *planner) fn(symbol int) Func {
-	return Func{Addr: p.table.Addr(symbol), Name: p.table.Name(symbol), Module: moduleName(p.table.Module(symbol))}
-}
+// wanted are the BTF functions that the query includes, by object.
+type wanted map[string]*wantedIn
 
-// wanted are the BTF functions that the query includes, by module and name, and
-// what has been seen of them among the symbols.
-type wanted map[string]map[string]sighting
+// wantedIn says of each function of one BTF object, by its index there, what
+// has been seen of it among the symbols.
+type wantedIn struct {
+	btf   *btfscan.BTF
+	state []sighting
+}
 
 type sighting uint8
 
 const (
-	unseen   sighting = iota
-	suffixed          // only under a name that the compiler made of it
+	unwanted sighting = iota
+	unseen
+	suffixed // only under a name that the compiler made of it
 	seen
 )
 
@@ -148,24 +137,29 @@ func (w wanted) note(t *kallsyms.Table, syms []int) {
 		return
 	}
 	for _, i := range syms {
-		names := w[moduleName(t.Module(i))]
-		if len(names) == 0 {
+		in := w[moduleName(t.Module(i))]
+		if in == nil {
 			continue
 		}
 		name := t.Name(i)
-		if _, ok := names[name]; ok {
-			names[name] = seen
+		if in.mark(name, seen) || strings.IndexByte(name, '.') <= 0 {
 			continue
 		}
-		if strings.IndexByte(name, '.') <= 0 {
-			continue
-		}
-		if base := kallsyms.BaseName(name); names[base] == unseen && kallsyms.Classify(name).IsFunction() {
-			if _, ok := names[base]; ok {
-				names[base] = suffixed
-			}
+		if kallsyms.Classify(name).IsFunction() {
+			in.mark(kallsyms.BaseName(name), suffixed)
 		}
 	}
+}
+
+// mark notes a sighting of all functions of a name, and whether there are any.
+func (in *wantedIn) mark(name string, s sighting) (found bool) {
+	for i := range in.btf.Indexes(name) {
+		if in.state[i] != unwanted {
+			in.state[i] = max(in.state[i], s)
+			found = true
+		}
+	}
+	return found
 }
 
 // wantBTF collects the BTF functions that a pattern of several names includes:
@@ -239,19 +233,18 @@ func (p *planner) wantObject(object string, kind func(*selected) bool) {
 	if partial := b.Partial(); partial != nil {
 		p.btfUnknown(partial)
 	}
-	names := p.wanted[object]
-	for fn := range b.Funcs() {
-		hit := p.sel.include(object, fn.Name, 0)
+	in := p.wanted[object]
+	for i := range b.FuncCount() {
+		name := b.Func(i).Name
+		hit := p.sel.include(object, name, 0)
 		if hit == noHit || !kind(&p.sel.byIndex[hit]) {
 			continue
 		}
-		if names == nil {
-			names = make(map[string]sighting)
-			p.wanted[object] = names
+		if in == nil {
+			in = &wantedIn{b, make([]sighting, b.FuncCount())}
+			p.wanted[object] = in
 		}
-		if _, ok := names[fn.Name]; !ok {
-			names[fn.Name] = p.sightingOf(object, fn.Name, hit)
-		}
+		in.state[i] = p.sightingOf(object, name, hit)
 	}
 }
 
@@ -272,26 +265,24 @@ func (p *planner) sightingOf(module, name string, hit int) sighting {
 // walkBTF makes a candidate of each wanted function that has no symbol.
 func (p *planner) walkBTF() {
 	for _, object := range p.objects() {
-		names := p.wanted[object]
-		if len(names) == 0 {
+		in := p.wanted[object]
+		if in == nil {
 			continue
 		}
-		b, err := p.kernel.openBTF(object)
-		if err != nil {
-			continue // said when it was wanted
-		}
-		for fn := range b.Funcs() {
-			s, ok := names[fn.Name]
-			if !ok || s == seen || !p.types.fitsFunc(b, fn) {
+		for i, state := range in.state {
+			if state != unseen && state != suffixed {
+				continue
+			}
+			fn := in.btf.Func(i)
+			if !p.types.fitsFunc(in.btf, fn) {
 				continue
 			}
 			p.sel.byIndex[p.sel.include(object, fn.Name, 0)].hits++
 			reason := ReasonNoSymbol
-			if s == suffixed {
+			if state == suffixed {
 				reason = ReasonSuffixed
 			}
-			f := Func{Name: strings.Clone(fn.Name), Module: object, BTFID: fn.ID}
-			p.plan.Skipped = append(p.plan.Skipped, Skip{f, reason})
+			p.plan.Skipped.add(Func{Name: strings.Clone(fn.Name), Module: object, BTFID: fn.ID}, reason)
 		}
 	}
 }
@@ -310,7 +301,7 @@ func (p *planner) walkData() {
 				continue
 			}
 			s.hits++
-			p.plan.Skipped = append(p.plan.Skipped, Skip{p.fn(i), ReasonDataSymbol})
+			p.plan.Skipped.add(funcOf(p.table, i), ReasonDataSymbol)
 		}
 	}
 }

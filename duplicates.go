@@ -53,7 +53,7 @@ func (p *planner) applyDuplicates() error {
 		case p.options.Duplicates == DuplicatesError:
 			return p.ambiguous(t.Name)
 		default:
-			p.plan.Skipped = append(p.plan.Skipped, Skip{t.Func, ReasonDuplicate})
+			p.plan.Skipped.add(t.Func, ReasonDuplicate)
 		}
 		seen[t.Name] = true
 	}

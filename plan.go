@@ -28,9 +28,8 @@ type Plan struct {
 	Query  Query    `json:"query"`
 	// Targets are in the order of addresses, by name where those are hidden.
 	Targets []Target `json:"targets"`
-	// Skipped are the other candidates: those with an address in its order,
-	// then those that are in BTF only.
-	Skipped []Skip `json:"skipped"`
+	// Skipped are the other candidates.
+	Skipped Skips `json:"skipped"`
 	// Unmatched are the including patterns that no candidate matched.
 	Unmatched []Unmatched `json:"unmatched,omitempty"`
 	// Facts are what the plan rests on.
@@ -41,12 +40,6 @@ type Plan struct {
 type Target struct {
 	Func
 	Mechanism Mechanism
-}
-
-// A Skip is a candidate that is not a target.
-type Skip struct {
-	Func
-	Reason Reason
 }
 
 // Unmatched is a pattern without a candidate.
@@ -75,16 +68,7 @@ type Facts struct {
 }
 
 // Matched returns the number of candidates: targets and skipped.
-func (p *Plan) Matched() int { return len(p.Targets) + len(p.Skipped) }
-
-// SkippedBy counts the skipped candidates by reason.
-func (p *Plan) SkippedBy() map[Reason]int {
-	by := make(map[Reason]int)
-	for _, s := range p.Skipped {
-		by[s.Reason]++
-	}
-	return by
-}
+func (p *Plan) Matched() int { return len(p.Targets) + p.Skipped.Len() }
 
 // Plan answers a query. It reads the symbol table, the list of sites and, for
 // patterns, the BTF; lists are read only up to the first module when the query
@@ -116,7 +100,7 @@ func (k *Kernel) Plan(q Query, o PlanOptions) (*Plan, error) {
 	}
 	p := &planner{
 		kernel: k, scope: scope, table: table, sel: sel, types: types, options: o,
-		plan: &Plan{Kernel: k.identity, Query: q, Facts: Facts{Symbols: table.Len()}},
+		plan: &Plan{Kernel: k.identity, Query: q, Skipped: Skips{table: table}, Facts: Facts{Symbols: table.Len()}},
 	}
 	return p.run()
 }
@@ -134,10 +118,10 @@ type planner struct {
 	going   map[string]bool
 	ranges  []codeRange
 
-	wanted    wanted
-	question  question // the one that is asked now
-	decisions []decision
-	plan      *Plan
+	wanted   wanted
+	question question // the one that is asked now
+	targets  []uint32 // symbols
+	plan     *Plan
 }
 
 func (p *planner) run() (*Plan, error) {
@@ -203,15 +187,20 @@ func (p *planner) loadModules() {
 // skipped alike, then those without an address.
 func (p *Plan) Funcs() iter.Seq[Func] {
 	return func(yield func(Func) bool) {
-		targets, skipped := p.Targets, p.Skipped
-		for len(targets)+len(skipped) > 0 {
-			var f Func
-			if len(skipped) == 0 || len(targets) > 0 && before(targets[0].Func, skipped[0].Func) {
-				f, targets = targets[0].Func, targets[1:]
-			} else {
-				f, skipped = skipped[0].Func, skipped[1:]
+		targets := p.Targets
+		for skip := range p.Skipped.All() {
+			for len(targets) > 0 && before(targets[0].Func, skip.Func) {
+				if !yield(targets[0].Func) {
+					return
+				}
+				targets = targets[1:]
 			}
-			if !yield(f) {
+			if !yield(skip.Func) {
+				return
+			}
+		}
+		for _, t := range targets {
+			if !yield(t.Func) {
 				return
 			}
 		}

@@ -215,7 +215,7 @@ func TestGuestByName(t *testing.T) {
 	qt.Assert(t, qt.Matches(p.Facts.Hidden, "kernel.kptr_restrict is 2, CAP_SYSLOG is present"))
 	i := index(p, "__do_sys_getppid")
 	qt.Assert(t, qt.Equals(p.Targets[i].Addr, 0))
-	qt.Assert(t, qt.Not(qt.Equals(p.SkippedBy()[kallscope.ReasonAmbiguousName], 0)))
+	qt.Assert(t, qt.Not(qt.Equals(p.Skipped.By()[kallscope.ReasonAmbiguousName], 0)))
 
 	programs, hits := cookieProgram(t, len(p.Targets))
 	att, err := attach.Attach(context.Background(), programs, p, attach.Options{})

@@ -197,7 +197,7 @@ func (r *countRun) attach(ctx context.Context, m kallscope.Mechanism) (err error
 	}
 	fmt.Fprintf(r.err, "%s of %s attached by %s in %s; %s refused, %s skipped\n",
 		render.Number(r.att.Attached()), render.Plural(len(r.plan.Targets), "target"), m,
-		render.Duration(r.attached.Sub(begin)), render.Number(len(r.att.Refused())), render.Number(len(r.plan.Skipped)))
+		render.Duration(r.attached.Sub(begin)), render.Number(len(r.att.Refused())), render.Number(r.plan.Skipped.Len()))
 	return nil
 }
 

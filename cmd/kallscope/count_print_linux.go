@@ -123,7 +123,7 @@ func (r *countRun) summarize(calls []uint64, missed attach.Missed, elapsed time.
 	s := &countSummary{
 		Schema: countSchema, Type: "summary", Kernel: r.plan.Kernel, Mechanism: r.plan.Targets[0].Mechanism,
 		Matched: r.plan.Matched(), Targets: len(r.plan.Targets), Attached: r.att.Attached(),
-		Refused: len(r.att.Refused()), Skipped: len(r.plan.Skipped), Reasons: r.plan.SkippedBy(),
+		Refused: len(r.att.Refused()), Skipped: r.plan.Skipped.Len(), Reasons: r.plan.Skipped.By(),
 		Unknown: r.counter.Unknown(), Missed: missed, Duration: elapsed.Nanoseconds(),
 	}
 	for _, n := range calls {

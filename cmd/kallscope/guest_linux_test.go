@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,6 +44,7 @@ func TestMain(m *testing.M) {
 		mixed(time.Duration(n) * time.Second)
 		os.Exit(0)
 	case "kallscope":
+		debug.SetGCPercent(gcPercent)
 		os.Unsetenv(actEnv)
 		os.Exit(run(os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}))
 	}
@@ -396,4 +398,35 @@ func TestGuestNothing(t *testing.T) {
 	_, speech, status = tool("count", "jiffies", "-d", "1")
 	qt.Assert(t, qt.Equals(status, exitNoMatch))
 	qt.Assert(t, qt.StringContains(speech, "jiffies skipped: data-symbol: a data symbol, not a function"))
+}
+
+// binary returns the real tool where the guest has it (vmrun -copy
+// bin/kallscope:/kallscope), else the test program, which is some MiB larger.
+func binary() string {
+	if _, err := os.Stat("/kallscope"); err == nil {
+		return "/kallscope"
+	}
+	return "/proc/self/exe"
+}
+
+// TestGuestMemory: everything listed, resolved and counted within its bounds of
+// resident memory, mapped counters included.
+func TestGuestMemory(t *testing.T) {
+	testutil.Guest(t)
+	for _, test := range []struct {
+		args []string
+		mib  int64
+	}{{[]string{"list", "*"}, 24}, {[]string{"resolve", "*"}, 24}, {[]string{"count", "*", "-d", "0.1"}, 48}} {
+		if test.args[0] == "count" {
+			needKprobeMulti(t)
+		}
+		cmd := exec.Command(binary(), test.args...)
+		cmd.Env = append(os.Environ(), actEnv+"=kallscope")
+		begin := time.Now()
+		out, err := cmd.Output()
+		qt.Assert(t, qt.IsNil(err))
+		kib := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+		fmt.Printf("%v: %.1f MiB resident, %d bytes out, %v\n", test.args, float64(kib)/1024, len(out), time.Since(begin).Round(time.Millisecond))
+		qt.Assert(t, qt.IsTrue(kib <= test.mib<<10), qt.Commentf("%v: %d KiB, at most %d MiB wanted", test.args, kib, test.mib))
+	}
 }

@@ -62,7 +62,7 @@ func (f *listFlags) run(s stdio, args []string) error {
 				return
 			}
 		}
-		for _, sk := range plan.Skipped {
+		for sk := range plan.Skipped.All() {
 			if f.skipped != "" && (only == kallscope.ReasonNone || only == sk.Reason) && !yield(listRecord{Func: sk.Func, Reason: sk.Reason}) {
 				return
 			}

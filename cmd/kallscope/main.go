@@ -29,6 +29,10 @@ const (
 	exitInterrupted = 130
 )
 
+// gcPercent keeps the process small beside the kernel it watches: the tables
+// are read once and stay.
+const gcPercent = 10
+
 // Errors that only choose an exit status: what there was to say is said.
 var (
 	errNoMatch     = errors.New("nothing matched")
@@ -36,9 +40,7 @@ var (
 )
 
 func main() {
-	// The tables are read once and kept; collecting early keeps the process
-	// small beside the kernel it watches.
-	debug.SetGCPercent(25)
+	debug.SetGCPercent(gcPercent)
 	os.Exit(run(os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}))
 }
 

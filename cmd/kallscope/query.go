@@ -119,14 +119,14 @@ func tell(w io.Writer, p *kallscope.Plan) {
 // tellSkipped says why candidates are no targets: each by name when there are
 // few, else by reason.
 func tellSkipped(w io.Writer, p *kallscope.Plan) {
-	if len(p.Skipped) == 0 {
+	if p.Skipped.Len() == 0 {
 		return
 	}
-	if len(p.Skipped) > 3 {
-		fmt.Fprintf(w, "%s skipped: %s\n", render.Number(len(p.Skipped)), render.Reasons(p.SkippedBy()))
+	if p.Skipped.Len() > 3 {
+		fmt.Fprintf(w, "%s skipped: %s\n", render.Number(p.Skipped.Len()), render.Reasons(p.Skipped.By()))
 		return
 	}
-	for _, s := range p.Skipped {
+	for s := range p.Skipped.All() {
 		info := s.Reason.Info()
 		fmt.Fprintf(w, "%s skipped: %s: %s", s.Func, s.Reason, info.Text)
 		if info.Remedy != "" {
@@ -139,5 +139,5 @@ func tellSkipped(w io.Writer, p *kallscope.Plan) {
 // summary is a plan in one line.
 func summary(p *kallscope.Plan) string {
 	return fmt.Sprintf("%d symbols, %d attachable, %d matched, %d targets, %d skipped",
-		p.Facts.Symbols, p.Facts.Sites, p.Matched(), len(p.Targets), len(p.Skipped))
+		p.Facts.Symbols, p.Facts.Sites, p.Matched(), len(p.Targets), p.Skipped.Len())
 }

@@ -34,7 +34,7 @@ func TestManyModules(t *testing.T) {
 		slices.Sort(times)
 		p := plans[pattern]
 		fmt.Printf("plan %-14s %8.0f ms: %d symbols, %d sites (%s), %d targets, %d skipped\n", pattern, ms(times[1]),
-			p.Facts.Symbols, p.Facts.Sites, p.Facts.SitesFrom, len(p.Targets), len(p.Skipped))
+			p.Facts.Symbols, p.Facts.Sites, p.Facts.SitesFrom, len(p.Targets), p.Skipped.Len())
 	}
 	for _, list := range []string{"/proc/kallsyms", "/sys/kernel/tracing/available_filter_functions_addrs", "/sys/kernel/btf/vmlinux"} {
 		fmt.Printf("read %-53s %8.0f ms\n", list, ms(discard(t, list)))
