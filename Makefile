@@ -25,7 +25,7 @@ test:
 	.ci/run
 
 setup:
-	$(RUN)/setup guest bpf race
+	$(RUN)/setup guest bpf test
 	$(RUN)/kernels fetch
 
 lint:

@@ -2,7 +2,7 @@
 //
 //	setup guest   run guests: QEMU
 //	setup bpf     compile the BPF programs: clang and its headers
-//	setup race    run the race detector: a C compiler
+//	setup test    run the tests: a C compiler for the race detector, cpio
 //
 // What is there already costs a look. What is missing is installed by root with
 // apt; anyone else is told the command. Exit status: 0 all is there, 2 it is not.
@@ -34,9 +34,10 @@ var needs = map[string][]need{
 		{"llvm-strip-19", "llvm-19", "strips the BPF objects"},
 		{"/usr/include/bpf/bpf_helpers.h", "libbpf-dev", "has the BPF headers"},
 	},
-	"race": {
+	"test": {
 		{"gcc", "gcc", "builds with the race detector"},
 		{"/usr/include/stdlib.h", "libc6-dev", "builds with the race detector"},
+		{"cpio", "cpio", "reads our archives too"},
 	},
 }
 
@@ -58,13 +59,13 @@ type machine struct {
 
 func (m *machine) setup(names []string) error {
 	if len(names) == 0 {
-		return errors.New("usage: setup NAME..., guest, bpf or race")
+		return errors.New("usage: setup NAME..., guest, bpf or test")
 	}
 	var missing []need
 	for _, name := range names {
 		list, ok := needs[name]
 		if !ok {
-			return fmt.Errorf("%q: use guest, bpf or race", name)
+			return fmt.Errorf("%q: use guest, bpf or test", name)
 		}
 		for _, n := range list {
 			if !m.exists(n.what) {

@@ -45,20 +45,20 @@ func idle(f *fake) *fake {
 }
 
 func TestSetupAllThere(t *testing.T) {
-	f := newFake(false, "gcc", "/usr/include/stdlib.h")
-	qt.Assert(t, qt.IsNil(f.setup([]string{"race"})))
+	f := newFake(false, "gcc", "/usr/include/stdlib.h", "cpio")
+	qt.Assert(t, qt.IsNil(f.setup([]string{"test"})))
 	qt.Check(t, qt.HasLen(f.ran, 0))
 	qt.Check(t, qt.Equals(f.said.String(), ""))
 }
 
 func TestSetupInstalls(t *testing.T) {
 	f := newFake(true, "apt-get", "gcc", "/usr/include/bpf/bpf_helpers.h")
-	qt.Assert(t, qt.IsNil(f.setup([]string{"race", "bpf"})))
+	qt.Assert(t, qt.IsNil(f.setup([]string{"test", "bpf"})))
 	qt.Check(t, qt.DeepEquals(f.ran, []string{
 		"apt-get update",
-		"apt-get install -y --no-install-recommends clang-19 libc6-dev llvm-19",
+		"apt-get install -y --no-install-recommends clang-19 cpio libc6-dev llvm-19",
 	}))
-	qt.Check(t, qt.Equals(f.said.String(), "setup: installing clang-19, libc6-dev, llvm-19\n"))
+	qt.Check(t, qt.Equals(f.said.String(), "setup: installing clang-19, cpio, libc6-dev, llvm-19\n"))
 }
 
 func TestSetupFails(t *testing.T) {
@@ -70,7 +70,7 @@ func TestSetupFails(t *testing.T) {
 		want string
 	}{
 		{"none", newFake(true), nil, "usage: .*"},
-		{"unknown", newFake(true), []string{"gpu"}, `"gpu": use guest, bpf or race`},
+		{"unknown", newFake(true), []string{"gpu"}, `"gpu": use guest, bpf or test`},
 		{"not root", newFake(false, qemuOnly...), []string{"guest"}, `missing /usr/share/keyrings/.*; run as root: apt-get install .* debian-archive-keyring`},
 		{"no apt", newFake(true), []string{"guest"}, `missing qemu-system-x86_64 \(runs the guests\), .*; install it with your system's packages`},
 		{"still missing", idle(newFake(true, qemuOnly...)), []string{"guest"}, ".* is missing although package debian-archive-keyring is installed"},
