@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,7 +125,7 @@ func (f *countFlags) run(ctx context.Context, s stdio) (err error) {
 		return errNoMatch
 	}
 	if f.verbose {
-		fmt.Fprintf(s.err, "planned in %s: %s\n", render.Duration(r.planned.Sub(begin)), summary(r.plan))
+		fmt.Fprintf(s.err, "planned in %s, sites from %s\n", render.Duration(r.planned.Sub(begin)), cmp.Or(r.plan.Facts.SitesFrom, "nowhere"))
 	}
 	if err := r.prepare(); err != nil {
 		return err
@@ -194,6 +195,13 @@ func (r *countRun) attach(ctx context.Context, m kallscope.Mechanism) (err error
 			break
 		}
 		fmt.Fprintf(r.err, "%s at %s refused: %v\n", refused.Target.Func, render.Address(refused.Target.Addr), refused.Err)
+	}
+	if r.verbose {
+		facts := r.plan.Facts
+		fmt.Fprintf(r.err, "%d symbols, %d attachable, %d matched, %d targets, %d attached (%s, %s), %d refused, %d skipped\n",
+			facts.Symbols, facts.Sites, r.plan.Matched(), len(r.plan.Targets), r.att.Attached(), m,
+			render.Duration(r.attached.Sub(begin)), len(r.att.Refused()), r.plan.Skipped.Len())
+		return nil
 	}
 	fmt.Fprintf(r.err, "%s of %s attached by %s in %s; %s refused, %s skipped\n",
 		render.Number(r.att.Attached()), render.Plural(len(r.plan.Targets), "target"), m,
