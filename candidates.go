@@ -11,7 +11,7 @@ import (
 
 // walkEntries decides about each entry address that the query includes.
 func (p *planner) walkEntries() {
-	for syms, end := range entries(p.table) {
+	for syms, end := range entries(p.table, p.isText) {
 		p.wanted.note(p.table, syms)
 		symbol, hit := p.choose(syms)
 		if hit == noHit {
@@ -23,14 +23,14 @@ func (p *planner) walkEntries() {
 
 // entries yields the text symbols of each address, in the order of addresses,
 // and the next address that has a symbol. The slice is reused.
-func entries(t *kallsyms.Table) iter.Seq2[[]int, uint64] {
+func entries(t *kallsyms.Table, isText func(int) bool) iter.Seq2[[]int, uint64] {
 	return func(yield func([]int, uint64) bool) {
 		var syms []int
 		order := t.AddrOrder()
 		for len(order) > 0 {
 			addr, n := t.Addr(int(order[0])), 0
 			for syms = syms[:0]; n < len(order) && t.Addr(int(order[n])) == addr; n++ {
-				if i := int(order[n]); kallsyms.IsText(t.Type(i)) {
+				if i := int(order[n]); isText(i) {
 					syms = append(syms, i)
 				}
 			}
@@ -50,7 +50,7 @@ func entries(t *kallsyms.Table) iter.Seq2[[]int, uint64] {
 func (p *planner) walkNames() {
 	syms := make([]int, 1)
 	for i := range p.table.Len() {
-		if !kallsyms.IsText(p.table.Type(i)) {
+		if !p.isText(i) {
 			continue
 		}
 		syms[0] = i
@@ -255,7 +255,7 @@ func (p *planner) sightingOf(module, name string, hit int) sighting {
 		return unseen
 	}
 	for _, i := range p.table.Variants(name) {
-		if moduleName(p.table.Module(i)) == module && kallsyms.IsText(p.table.Type(i)) && kallsyms.Classify(p.table.Name(i)).IsFunction() {
+		if moduleName(p.table.Module(i)) == module && p.isText(i) && kallsyms.Classify(p.table.Name(i)).IsFunction() {
 			return suffixed
 		}
 	}
@@ -297,7 +297,7 @@ func (p *planner) walkData() {
 			continue
 		}
 		for _, i := range p.table.ByName(name) {
-			if kallsyms.IsText(p.table.Type(i)) || p.sel.include(p.table.Module(i), name, 0) != n {
+			if p.isText(i) || p.sel.include(p.table.Module(i), name, 0) != n {
 				continue
 			}
 			s.hits++

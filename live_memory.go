@@ -47,11 +47,11 @@ func (l *live) openMemory() (*memory, error) {
 	return &memory{mem, b, table}, nil
 }
 
-// variable returns the address of a variable of vmlinux. One look-up is no
-// reason to build the table's index by name.
+// variable returns the address of a variable of vmlinux, whatever its letter
+// (see isText). One look-up is no reason to build the table's index by name.
 func (m *memory) variable(name string) (uint64, error) {
 	for i := range m.table.InModule("") {
-		if m.table.Name(i) == name && !kallsyms.IsText(m.table.Type(i)) {
+		if m.table.Name(i) == name {
 			return m.table.Addr(i), nil
 		}
 	}

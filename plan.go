@@ -99,7 +99,7 @@ func (k *Kernel) Plan(q Query, o PlanOptions) (*Plan, error) {
 		return nil, err
 	}
 	p := &planner{
-		kernel: k, scope: scope, table: table, sel: sel, types: types, options: o,
+		kernel: k, scope: scope, table: table, image: imageOf(table), sel: sel, types: types, options: o,
 		plan: &Plan{Kernel: k.identity, Query: q, Skipped: Skips{table: table}, Facts: Facts{Symbols: table.Len()}},
 	}
 	return p.run()
@@ -116,7 +116,7 @@ type planner struct {
 	sites   siteIndex
 	names   map[string]bool // traceable "module:name", when addresses are hidden
 	going   map[string]bool
-	ranges  []codeRange
+	image   image
 
 	wanted   wanted
 	question question // the one that is asked now

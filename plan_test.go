@@ -182,6 +182,19 @@ func TestPlanEverything(t *testing.T) {
 	qt.Assert(t, qt.Equals(p.Facts.Sites, 11))
 }
 
+// TestPlanTextByAddress: on some kernels variables have the letter T; what lies
+// outside of the code is no function.
+func TestPlanTextByAddress(t *testing.T) {
+	k := small
+	k.Kallsyms = strings.Replace(small.Kallsyms, "ffffffff81000800 D jiffies", "ffffffff81000790 T _etext\nffffffff81000800 T jiffies", 1)
+	p, err := live(t, k).Plan(query("jiff*", "plain_notrace", "early_*"), kallscope.PlanOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	qt.Assert(t, qt.DeepEquals(shape(p), []string{"-710 plain_notrace: no-site", "-1010 early_setup: init"}))
+	p, err = live(t, k).Plan(query("jiffies"), kallscope.PlanOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	qt.Assert(t, qt.DeepEquals(shape(p), []string{"-800 jiffies: data-symbol"}))
+}
+
 func TestPlanByID(t *testing.T) {
 	k := live(t, small)
 	all, err := k.Plan(query("vfs_read"), kallscope.PlanOptions{})

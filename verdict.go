@@ -1,8 +1,6 @@
 package kallscope
 
 import (
-	"strings"
-
 	"github.com/kallscope/kallscope/kallsyms"
 )
 
@@ -33,8 +31,8 @@ var checks = []check{
 	{ReasonCFIJumpTable, ofClass(kallsyms.ClassCFIJumpTable)},
 	{ReasonCold, ofClass(kallsyms.ClassCold)},
 	{ReasonModuleNotLive, func(p *planner, q *question) bool { return p.going[q.module] }},
-	{ReasonInit, func(p *planner, q *question) bool { return q.site == siteNo && p.in(q.addr, ReasonInit) }},
-	{ReasonNoinstr, func(p *planner, q *question) bool { return q.site == siteNo && p.in(q.addr, ReasonNoinstr) }},
+	{ReasonInit, func(p *planner, q *question) bool { return q.site == siteNo && p.image.in(q.addr, ReasonInit) }},
+	{ReasonNoinstr, func(p *planner, q *question) bool { return q.site == siteNo && p.image.in(q.addr, ReasonNoinstr) }},
 	{ReasonFragment, func(_ *planner, q *question) bool { return q.site == siteNo && q.class == kallsyms.ClassPart }},
 	{ReasonNoSite, func(_ *planner, q *question) bool { return q.site == siteNo }},
 	{ReasonSiteUnknown, func(p *planner, q *question) bool { return q.site == siteUnknown && p.sitesAreKnown() }},
@@ -68,65 +66,9 @@ func (p *planner) sitesAreKnown() bool { return p.plan.Facts.SitesUnknown == "" 
 func (p *planner) sharesName(name string) bool {
 	n := 0
 	for _, i := range p.table.ByName(name) {
-		if kallsyms.IsText(p.table.Type(i)) {
+		if p.isText(i) {
 			n++
 		}
 	}
 	return n > 1
-}
-
-// A codeRange is a part of the image whose functions have no site for a reason
-// of their own.
-type codeRange struct {
-	reason     Reason
-	start, end uint64
-}
-
-// rangeSymbols bound such parts (include/asm-generic/vmlinux.lds.h,
-// arch/x86/kernel/vmlinux.lds.S).
-var rangeSymbols = []struct {
-	reason     Reason
-	start, end string
-}{
-	{ReasonInit, "_sinittext", "_einittext"},
-	{ReasonNoinstr, "__noinstr_text_start", "__noinstr_text_end"},
-	{ReasonNoinstr, "__entry_text_start", "__entry_text_end"},
-	{ReasonNoinstr, "__cpuidle_text_start", "__cpuidle_text_end"},
-}
-
-func (p *planner) in(addr uint64, r Reason) bool {
-	if p.ranges == nil {
-		p.ranges = p.findRanges()
-	}
-	for _, c := range p.ranges {
-		if c.reason == r && c.start <= addr && addr < c.end {
-			return true
-		}
-	}
-	return false
-}
-
-// findRanges reads the names once: a few look-ups are no reason to build the
-// table's index by name.
-func (p *planner) findRanges() []codeRange {
-	bounds := make(map[string]uint64, 2*len(rangeSymbols))
-	for _, r := range rangeSymbols {
-		bounds[r.start], bounds[r.end] = 0, 0
-	}
-	for i := range p.table.InModule("") {
-		name := p.table.Name(i)
-		if !strings.HasSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_start"), "_end"), "text") {
-			continue // all bounds end like that
-		}
-		if _, ok := bounds[name]; ok {
-			bounds[name] = p.table.Addr(i)
-		}
-	}
-	ranges := make([]codeRange, 0, len(rangeSymbols))
-	for _, r := range rangeSymbols {
-		if start, end := bounds[r.start], bounds[r.end]; start < end {
-			ranges = append(ranges, codeRange{r.reason, start, end})
-		}
-	}
-	return ranges
 }

@@ -43,7 +43,7 @@ func TestManyModules(t *testing.T) {
 	begin := time.Now()
 	listed := planned(t, "*")
 	fmt.Printf("plan * from the lists %8.0f ms\n", ms(time.Since(begin)))
-	qt.Assert(t, qt.DeepEquals(plans["*"].Targets, listed.Targets))
+	qt.Assert(t, qt.IsTrue(slices.Equal(plans["*"].Targets, listed.Targets)))
 }
 
 func planned(t *testing.T, patterns ...string) *kallscope.Plan {
