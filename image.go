@@ -8,11 +8,11 @@ import (
 
 // An image is where the code of vmlinux lies, by the symbols that bound it. It
 // is empty when addresses are hidden.
-type image []codeRange
+type image []codePart
 
-// A codeRange is a part of the image; the functions of some have no site for a
+// A codePart is a part of the image; the functions of some have no site for a
 // reason of their own.
-type codeRange struct {
+type codePart struct {
 	reason     Reason
 	start, end uint64
 }
@@ -49,7 +49,7 @@ func imageOf(t *kallsyms.Table) image {
 	var m image
 	for _, r := range rangeSymbols {
 		if start, end := bounds[r.start], bounds[r.end]; start < end {
-			m = append(m, codeRange{r.reason, start, end})
+			m = append(m, codePart{r.reason, start, end})
 		}
 	}
 	return m

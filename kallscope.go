@@ -15,6 +15,7 @@
 package kallscope
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -35,6 +36,8 @@ type Kernel struct {
 	vmlinuxSites func() (*siteList, error)
 	allSites     func() (*siteList, error)
 	siteNames    func(scope) (*siteList, error)
+	blacklist    func() ([]CodeRange, error)
+	switches     func() Switches
 
 	mu  sync.Mutex
 	btf map[string]btfResult // by object
@@ -81,8 +84,10 @@ type source interface {
 	btfObjects() ([]string, error)
 	// goingModules returns the modules that are not live.
 	goingModules() (map[string]bool, error)
-	// hidden says in words why addresses may be hidden.
-	hidden() string
+	// blacklist returns the code that kprobes must stay out of.
+	blacklist() ([]CodeRange, error)
+	// switches returns the settings that decide what works.
+	switches() Switches
 }
 
 func newKernel(id Identity, src source) *Kernel {
@@ -94,6 +99,8 @@ func newKernel(id Identity, src source) *Kernel {
 		vmlinuxSites: sync.OnceValues(func() (*siteList, error) { return src.sites(scopeVmlinux) }),
 		allSites:     sync.OnceValues(func() (*siteList, error) { return src.sites(scopeAll) }),
 		siteNames:    src.siteNames,
+		blacklist:    sync.OnceValues(src.blacklist),
+		switches:     sync.OnceValue(src.switches),
 		btf:          make(map[string]btfResult),
 	}
 }
@@ -118,6 +125,44 @@ func (k *Kernel) sites(s scope) (*siteList, error) {
 	}
 	return k.allSites()
 }
+
+// A CodeRange is a named part of the kernel's code, [Start, End).
+type CodeRange struct {
+	Start, End uint64
+	Name       string
+}
+
+// KprobeBlacklist returns the code that single kprobes must stay out of, by
+// debugfs (kprobes/blacklist); kprobe.multi is not bound by it. Addresses are
+// zero where the kernel hides them. It takes root and a mounted debugfs.
+func (k *Kernel) KprobeBlacklist() ([]CodeRange, error) { return k.blacklist() }
+
+// Switches are settings of a kernel that decide what works. Empty means that it
+// is not known.
+type Switches struct {
+	// Lockdown is none, integrity or confidentiality. Integrity does not stand
+	// in the way of anything here.
+	Lockdown string `json:"lockdown,omitempty"`
+	// KptrRestrict is the value of kernel.kptr_restrict.
+	KptrRestrict string `json:"kptr_restrict,omitempty"`
+	// Syslog says whether this process has CAP_SYSLOG.
+	Syslog bool `json:"cap_syslog"`
+	// Tracefs is the folder that tracefs is mounted on.
+	Tracefs string `json:"tracefs,omitempty"`
+}
+
+// hidden says why addresses may be hidden: the two gates of
+// kallsyms_show_value() in kernel/kallsyms.c with their state.
+func (s Switches) hidden() string {
+	syslog := "absent"
+	if s.Syslog {
+		syslog = "present"
+	}
+	return fmt.Sprintf("kernel.kptr_restrict is %s, CAP_SYSLOG is %s", cmp.Or(s.KptrRestrict, "unreadable"), syslog)
+}
+
+// Switches returns the settings as they were when they were first asked for.
+func (k *Kernel) Switches() Switches { return k.switches() }
 
 // openBTF returns the BTF of one object, read once.
 func (k *Kernel) openBTF(object string) (*btfscan.BTF, error) {

@@ -244,17 +244,34 @@ func (l *live) goingModules() (map[string]bool, error) {
 	return going, nil
 }
 
-// hidden names the two gates of kallsyms_show_value() with their state.
-func (l *live) hidden() string {
-	kptr := l.word("proc/sys/kernel/kptr_restrict")
-	if kptr == "" {
-		kptr = "unreadable"
+func (l *live) switches() Switches {
+	s := Switches{
+		Lockdown:     l.lockdown(),
+		KptrRestrict: l.word("proc/sys/kernel/kptr_restrict"),
+		Syslog:       l.hasCapability(capSyslog),
 	}
-	syslog := "absent"
-	if l.hasCapability(capSyslog) {
-		syslog = "present"
+	if dir, err := tracefs.Mount(l.root); err == nil {
+		s.Tracefs = dir
 	}
-	return fmt.Sprintf("kernel.kptr_restrict is %s, CAP_SYSLOG is %s", kptr, syslog)
+	return s
+}
+
+func (l *live) blacklist() ([]CodeRange, error) {
+	path := l.path("sys/kernel/debug/kprobes/blacklist")
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("kprobe blacklist: %w%s", err, l.permissionHint(err))
+	}
+	defer f.Close()
+	list, err := tracefs.ReadBlacklist(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	ranges := make([]CodeRange, len(list))
+	for i, r := range list {
+		ranges[i] = CodeRange(r)
+	}
+	return ranges, nil
 }
 
 // lockdown returns none, integrity, confidentiality, or "" when not known.

@@ -127,7 +127,7 @@ type planner struct {
 func (p *planner) run() (*Plan, error) {
 	hidden := p.table.State() == kallsyms.Hidden
 	if hidden {
-		p.plan.Facts.Hidden = p.kernel.source.hidden()
+		p.plan.Facts.Hidden = p.kernel.Switches().hidden()
 	}
 	p.loadSites(hidden)
 	p.loadModules()

@@ -401,3 +401,23 @@ func TestIdentity(t *testing.T) {
 	_, err := kallscope.Live(kallscope.LiveOptions{Root: t.TempDir()})
 	qt.Assert(t, qt.ErrorMatches(err, "no running Linux kernel: .*"))
 }
+
+func TestSwitches(t *testing.T) {
+	k := small
+	k.Lockdown = "none [integrity] confidentiality\n"
+	k.Files = map[string]string{
+		"proc/self/status":                   "Name:\tx\nCapEff:\t0000000400000000\n",
+		"sys/kernel/debug/kprobes/blacklist": "0xffffffff81000600-0xffffffff81000700\tirq_enter\n",
+	}
+	kernel := live(t, k)
+	s := kernel.Switches()
+	qt.Assert(t, qt.Equals(s.Lockdown, "integrity"))
+	qt.Assert(t, qt.Equals(s.KptrRestrict, "1"))
+	qt.Assert(t, qt.IsTrue(s.Syslog))
+	qt.Assert(t, qt.Matches(s.Tracefs, ".*/sys/kernel/tracing"))
+	list, err := kernel.KprobeBlacklist()
+	qt.Assert(t, qt.IsNil(err))
+	qt.Assert(t, qt.DeepEquals(list, []kallscope.CodeRange{{Start: 0xffffffff81000600, End: 0xffffffff81000700, Name: "irq_enter"}}))
+	_, err = live(t, small).KprobeBlacklist()
+	qt.Assert(t, qt.ErrorMatches(err, "kprobe blacklist: .*"))
+}

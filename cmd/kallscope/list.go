@@ -21,7 +21,8 @@ func newList(s stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list PATTERN...",
 		Short: "List the functions that match and can be attached to",
-		Long: `List the functions that match and can be attached to: address, module, name.
+		Long: `List the functions that match and can be attached to: address, module, BTF ids,
+mechanism, name; "-" is for what is not known or not there.
 
 With --skipped list instead the functions that match and cannot be attached
 to, with the reason; --skipped=no-site those of one reason.`,
@@ -68,7 +69,7 @@ func (f *listFlags) run(s stdio, args []string) error {
 			}
 		}
 	}
-	return f.print(s, records)
+	return f.print(s, k, records)
 }
 
 // reason returns the one that --skipped names, ReasonNone for all.
@@ -91,12 +92,12 @@ type listJSON struct {
 	Addr      kallscope.Hex       `json:"address,omitzero"`
 	Module    string              `json:"module"`
 	Name      string              `json:"name"`
-	BTFID     uint32              `json:"btf_id,omitempty"`
+	IDs       []kallscope.BTFID   `json:"btf_ids,omitempty"`
 	Mechanism kallscope.Mechanism `json:"mechanism,omitzero"`
 	Reason    kallscope.Reason    `json:"reason,omitzero"`
 }
 
-func (f *listFlags) print(s stdio, records func(func(listRecord) bool)) error {
+func (f *listFlags) print(s stdio, k *kallscope.Kernel, records func(func(listRecord) bool)) error {
 	empty := true
 	for range records {
 		empty = false
@@ -108,7 +109,7 @@ func (f *listFlags) print(s stdio, records func(func(listRecord) bool)) error {
 	if f.json {
 		return render.JSONLines(s.out, func(yield func(any) bool) {
 			for r := range records {
-				if !yield(listJSON{listSchema, kallscope.Hex(r.Addr), r.Module, r.Name, r.BTFID, r.Mechanism, r.Reason}) {
+				if !yield(listJSON{listSchema, kallscope.Hex(r.Addr), r.Module, r.Name, k.BTFIDs(r.Func), r.Mechanism, r.Reason}) {
 					return
 				}
 			}
@@ -118,12 +119,12 @@ func (f *listFlags) print(s stdio, records func(func(listRecord) bool)) error {
 	if f.skipped != "" {
 		last = "REASON"
 	}
-	return render.Table(s.out, render.Row{"ADDRESS", "MODULE", last, "FUNCTION"}, func(yield func(render.Row) bool) {
-		row := make(render.Row, 4)
+	return render.Table(s.out, render.Row{"ADDRESS", "MODULE", "BTF", last, "FUNCTION"}, func(yield func(render.Row) bool) {
+		row := make(render.Row, 5)
 		for r := range records {
-			row[0], row[1], row[2], row[3] = render.Address(r.Addr), r.Module, r.Mechanism.String(), r.Name
+			row[0], row[1], row[2], row[3], row[4] = render.Address(r.Addr), r.Module, idList(k.BTFIDs(r.Func)), r.Mechanism.String(), r.Name
 			if f.skipped != "" {
-				row[2] = r.Reason.String()
+				row[3] = r.Reason.String()
 			}
 			if !yield(row) {
 				return

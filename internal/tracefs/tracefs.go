@@ -134,3 +134,30 @@ func parseHex(b []byte) (v uint64, ok bool) {
 	}
 	return v, true
 }
+
+// A Range is a line of the list of code that kprobes must stay out of,
+// debugfs's kprobes/blacklist: [Start, End) and its name. Both are zero when
+// the kernel hides addresses.
+type Range struct {
+	Start, End uint64
+	Name       string
+}
+
+// ReadBlacklist returns the ranges of the list. A line that is none is an error
+// with its number.
+func ReadBlacklist(r io.Reader) ([]Range, error) {
+	var ranges []Range
+	sc := bufio.NewScanner(r)
+	for n := 1; sc.Scan(); n++ {
+		// "0xffffffff84620100-0xffffffff846201f0<tab>trap_demo"
+		addrs, name, ok := bytes.Cut(sc.Bytes(), []byte{'\t'})
+		start, end, ok2 := bytes.Cut(addrs, []byte{'-'})
+		from, ok3 := parseHex(start)
+		to, ok4 := parseHex(end)
+		if !ok || !ok2 || !ok3 || !ok4 || to < from {
+			return nil, fmt.Errorf("line %d: %.60q is no range of the kprobe blacklist", n, sc.Bytes())
+		}
+		ranges = append(ranges, Range{from, to, string(name)})
+	}
+	return ranges, sc.Err()
+}

@@ -120,3 +120,27 @@ func TestMount(t *testing.T) {
 	qt.Assert(t, qt.IsNil(err))
 	qt.Assert(t, qt.Equals(got, filepath.Join(root, "mnt/my trace")))
 }
+
+func TestReadBlacklist(t *testing.T) {
+	got, err := ReadBlacklist(strings.NewReader("0xffffffff84620100-0xffffffff846201f0\ttrap_demo\n0xffffffff84600000-0xffffffff84601000\t.entry.text\n0x0000000000000000-0x0000000000000000\thidden_one\n"))
+	qt.Assert(t, qt.IsNil(err))
+	qt.Assert(t, qt.DeepEquals(got, []Range{
+		{0xffffffff84620100, 0xffffffff846201f0, "trap_demo"},
+		{0xffffffff84600000, 0xffffffff84601000, ".entry.text"},
+		{0, 0, "hidden_one"},
+	}))
+	for _, bad := range []string{"x", "0x10-0x8\ta", "0x10\ta", "0x10-0x20 a", "0x10-zz\ta"} {
+		_, err := ReadBlacklist(strings.NewReader(bad))
+		qt.Assert(t, qt.ErrorMatches(err, "line 1: .* is no range of the kprobe blacklist"))
+	}
+}
+
+func FuzzReadBlacklist(f *testing.F) {
+	f.Add([]byte("0xffffffff84620100-0xffffffff846201f0\ttrap_demo\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		ranges, err := ReadBlacklist(bytes.NewReader(data))
+		if err == nil && len(ranges) > bytes.Count(data, []byte{'\n'})+1 {
+			t.Fatalf("%d ranges of %q", len(ranges), data)
+		}
+	})
+}
