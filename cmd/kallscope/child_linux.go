@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"runtime"
 	"time"
@@ -74,7 +75,7 @@ func (c *childCommand) tell(err error) {
 // stop ends a command that still runs: it is asked first, and killed when it
 // has not ended a second later.
 func (c *childCommand) stop() {
-	if errors.Is(c.cmd.Process.Signal(unix.SIGTERM), unix.ESRCH) || c.cmd.ProcessState != nil {
+	if errors.Is(c.cmd.Process.Signal(unix.SIGTERM), os.ErrProcessDone) {
 		return
 	}
 	_ = c.cmd.Process.Signal(unix.SIGCONT)

@@ -20,6 +20,12 @@ import (
 // defaultTop is how many functions a table shows when --top is not given.
 const defaultTop = 25
 
+// Bounds of -d and -i, in seconds.
+const (
+	minSeconds = 0.01
+	maxSeconds = 1e8 // three years
+)
+
 type countFlags struct {
 	queryFlags
 	seconds  float64
@@ -70,8 +76,12 @@ while a command runs. Everything is attached before the first call counts.`,
 
 func (f *countFlags) check() error {
 	switch {
-	case f.seconds < 0 || f.interval < 0 || f.top < 0 || f.pid < 0:
-		return errors.New("count: -d, -i, -p and --top must not be negative")
+	case f.top < 0 || f.pid < 0:
+		return errors.New("count: -p and --top must not be negative")
+	case f.seconds != 0 && !(minSeconds <= f.seconds && f.seconds <= maxSeconds):
+		return fmt.Errorf("count: -d %v: use %v to %v seconds", f.seconds, minSeconds, maxSeconds)
+	case f.interval != 0 && !(minSeconds <= f.interval && f.interval <= maxSeconds):
+		return fmt.Errorf("count: -i %v: use %v to %v seconds", f.interval, minSeconds, maxSeconds)
 	case len(f.command) > 0 && f.seconds > 0:
 		return errors.New("count: -d and a command both say when to stop; leave one out")
 	case f.child && len(f.command) == 0:

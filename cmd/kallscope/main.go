@@ -55,6 +55,7 @@ type stdio struct {
 func run(args []string, s stdio) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop)
 	cmd := newRoot(s)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)

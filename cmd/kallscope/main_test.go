@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/go-quicktest/qt"
+)
+
+// TestUsage: what is wrong on the command line is said in one line that names
+// the way on, with status 2 and nothing on standard output.
+func TestUsage(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"nonsense"}, `unknown command "nonsense".*`},
+		{[]string{"list"}, `no pattern given; '\*' stands for all functions`},
+		{[]string{"list", "--nonsense"}, `unknown flag: --nonsense; see 'kallscope list --help'`},
+		{[]string{"list", "tcp_["}, `parse pattern "tcp_\[": column 5: .*`},
+		{[]string{"list", "a", "--skipped=nonsense"}, `reason "nonsense": not found; docs/reasons.md lists them`},
+		{[]string{"list", "a", "--duplicates", "some"}, `duplicates "some": not found; use all, skip, first or error`},
+		{[]string{"list", "a", "-f", "/no/such/file"}, `patterns: open /no/such/file: no such file or directory`},
+		{[]string{"list", "a", "-f", "/"}, `.*is a directory`},
+		{[]string{"list", "-f", "-"}, `patterns: standard input has none`},
+		{[]string{"count", "a", "--sort", "size"}, `count: --sort "size": use calls, name or address`},
+		{[]string{"count", "a", "-d", "NaN"}, `count: -d NaN: use 0.01 to 1e\+08 seconds`},
+		{[]string{"count", "a", "-d", "-1"}, `count: -d -1: .*`},
+		{[]string{"count", "a", "-i", "1e-9"}, `count: -i 1e-09: .*`},
+		{[]string{"count", "a", "-d", "1e300"}, `count: -d 1e\+300: .*`},
+		{[]string{"count", "a", "-d", "x"}, `invalid argument "x" for "-d, --duration" flag: .*; see 'kallscope count --help'`},
+		{[]string{"count", "a", "--top", "-1"}, `count: -p and --top must not be negative`},
+		{[]string{"count", "a", "-d", "1", "--", "true"}, `count: -d and a command both say when to stop; leave one out`},
+		{[]string{"count", "a", "--command-only"}, `count: --command-only needs a command behind --`},
+		{[]string{"count", "a", "-p", "1", "--command-only", "--", "true"}, `count: -p and --command-only both choose a process; leave one out`},
+		{[]string{"count", "a", "-p", "999999999"}, `count: -p 999999999: no such process`},
+		{[]string{"count", "a", "--mechanism", "fentry"}, `mechanism "fentry": not found; use one of auto, kprobe.multi, kretprobe.multi`},
+	} {
+		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
+			var out, speech bytes.Buffer
+			status := run(test.args, stdio{strings.NewReader(""), &out, &speech})
+			qt.Assert(t, qt.Equals(status, exitError))
+			qt.Assert(t, qt.Equals(out.String(), ""))
+			qt.Assert(t, qt.Matches(strings.TrimSuffix(speech.String(), "\n"), "kallscope: "+test.want))
+		})
+	}
+}
