@@ -83,16 +83,27 @@ func guestMain(args []string, stdout, stderr io.Writer) error {
 	chosen := slices.DeleteFunc(slices.Clone(tools), func(t tool) bool {
 		return !slices.Contains(strings.Split(*names, ","), t.name)
 	})
-	for _, pattern := range fs.Args() {
-		for n := range *warmup + *rounds {
-			number := n + 1 - *warmup
-			r := &round{number: number, first: n == 0, pattern: pattern, out: json.NewEncoder(stdout), stderr: stderr}
-			for i := range chosen {
-				t := chosen[(i+n)%len(chosen)]
-				r.tool = t.name
-				if err := t.run(r); err != nil {
-					return fmt.Errorf("%s, pattern %s, round %d: %w", t.name, pattern, number, err)
-				}
+	for i, pattern := range fs.Args() {
+		if i > 0 {
+			*warmup = 0
+		}
+		r := round{pattern: pattern, out: json.NewEncoder(stdout), stderr: stderr}
+		if err := r.all(chosen, *warmup, *rounds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// all runs the tools by turns.
+func (r *round) all(tools []tool, warmup, rounds int) error {
+	for n := range warmup + rounds {
+		r.number, r.first = n+1-warmup, n == 0
+		for i := range tools {
+			t := tools[(i+n)%len(tools)]
+			r.tool = t.name
+			if err := t.run(r); err != nil {
+				return fmt.Errorf("%s, pattern %s, round %d: %w", t.name, r.pattern, r.number, err)
 			}
 		}
 	}

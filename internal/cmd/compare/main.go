@@ -5,7 +5,7 @@
 // how long to stop, all in one boot of one guest.
 //
 //	compare -kernel 6.12 -rounds 5
-//	compare -kernel 7.3 -rounds 1 -warmup 0 -icount '*'
+//	compare -kernel 7.3 -rounds 1 -icount
 //
 // The tools are kallscope count, Debian's bpftrace with one count for all
 // functions, and a small program of libbpf's pattern attach (libbpf/multi.c).
@@ -13,8 +13,9 @@
 // loaded program of kallscope, beside what attach.Attach takes for the same.
 //
 // Each round runs every tool once, in an order that changes from round to
-// round; the ratios are between runs of the same round. Rounds of -warmup come
-// before the first and are not counted. A tool is attached when its kprobe.multi link is there
+// round; the ratios are between runs of the same round. The first pattern has
+// -warmup rounds before that are not counted: the first program of a boot makes
+// the kernel parse its BTF. A tool is attached when its kprobe.multi link is there
 // with 100 functions or more, for which the runner looks every 5 ms.
 //
 // The others are unpacked from Debian's packages, at the first time, into
@@ -75,12 +76,12 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.Usage = func() {
-		fmt.Fprint(stderr, "usage: compare [flags] [PATTERN...]\n\nCompare kallscope with other tools in a guest; patterns: '*' and 'tcp_*'.\n\n")
+		fmt.Fprint(stderr, "usage: compare [flags] [PATTERN...]\n\nCompare kallscope with other tools in a guest; patterns: 'tcp_*' and '*'.\n\n")
 		fs.PrintDefaults()
 	}
 	fs.StringVar(&o.kernel, "kernel", "6.12", "`name` or path of the kernel")
 	fs.IntVar(&o.rounds, "rounds", 5, "`number` of rounds")
-	fs.IntVar(&o.warmup, "warmup", 1, "`number` of rounds before, not counted")
+	fs.IntVar(&o.warmup, "warmup", 1, "`number` of rounds of the first pattern before, not counted")
 	fs.BoolVar(&o.icount, "icount", false, "let guest time count instructions: 1 ns is one")
 	fs.StringVar(&o.json, "json", "", "write every run as a line of JSON to `file`")
 	fs.DurationVar(&o.timeout, "timeout", time.Hour, "end the guest after this `time`")
@@ -95,7 +96,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, errors.New("-rounds must be at least 1, -warmup not negative")
 	}
 	if o.patterns = fs.Args(); len(o.patterns) == 0 {
-		o.patterns = []string{"*", "tcp_*"}
+		o.patterns = []string{"tcp_*", "*"}
 	}
 	return o, nil
 }

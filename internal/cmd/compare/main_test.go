@@ -14,7 +14,7 @@ import (
 func TestParse(t *testing.T) {
 	o, err := parse(nil, os.Stderr)
 	qt.Assert(t, qt.IsNil(err))
-	qt.Assert(t, qt.DeepEquals(o.patterns, []string{"*", "tcp_*"}))
+	qt.Assert(t, qt.DeepEquals(o.patterns, []string{"tcp_*", "*"}))
 	qt.Assert(t, qt.DeepEquals(o.tools, toolNames()))
 
 	var stderr strings.Builder
