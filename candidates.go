@@ -2,6 +2,7 @@ package kallscope
 
 import (
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/kallscope/kallscope/internal/btfscan"
@@ -14,10 +15,14 @@ func (p *planner) walkEntries() {
 	for syms, end := range entries(p.table, p.isText) {
 		p.wanted.note(p.table, syms)
 		symbol, hit := p.choose(syms)
-		if hit == noHit {
-			continue
+		switch {
+		case hit == noHit:
+		case p.aliasExcluded(syms):
+			p.sel.byIndex[hit].hits++
+			p.plan.Skipped.addSymbol(symbol, ReasonExcludedAlias)
+		default:
+			p.decide(symbol, hit, p.sites.at(p.table.Addr(symbol), end))
 		}
-		p.decide(symbol, hit, p.sites.at(p.table.Addr(symbol), end))
 	}
 }
 
@@ -56,19 +61,22 @@ func (p *planner) walkNames() {
 		syms[0] = i
 		p.wanted.note(p.table, syms)
 		if symbol, hit := p.choose(syms); hit != noHit {
-			p.decide(symbol, hit, p.siteOfName(i))
+			p.decide(symbol, hit, p.siteOfName(i, hit))
 		}
 	}
 }
 
-func (p *planner) siteOfName(i int) siteState {
+// siteOfName says what the list of names says. It has one name an address, so
+// a name that is not in it may be another one of a listed function. Who names
+// it exactly wants it tried.
+func (p *planner) siteOfName(i, hit int) siteState {
 	switch {
 	case p.names == nil:
 		return siteUnknown
-	case p.names[moduleName(p.table.Module(i))+":"+p.table.Name(i)]:
+	case p.names[moduleName(p.table.Module(i))+":"+p.table.Name(i)], p.sel.byIndex[hit].exact:
 		return siteYes
 	}
-	return siteNo
+	return siteUnknown
 }
 
 // choose returns the symbol that stands for those at one address, and the
@@ -80,9 +88,6 @@ func (p *planner) choose(syms []int) (symbol, hit int) {
 	function := false // the chosen one is
 	for _, i := range syms {
 		module, name := p.table.Module(i), p.table.Name(i)
-		if len(syms) > 1 && p.sel.excludes(module, name) {
-			return 0, noHit
-		}
 		h := p.sel.include(module, name, p.table.Addr(i))
 		if h == noHit || hit != noHit && (function || !kallsyms.Classify(name).IsFunction()) {
 			continue
@@ -92,6 +97,15 @@ func (p *planner) choose(syms []int) (symbol, hit int) {
 		}
 	}
 	return symbol, hit
+}
+
+// aliasExcluded reports whether one of several names of an address is excluded:
+// who keeps away from a function by one of its names means the function.
+func (p *planner) aliasExcluded(syms []int) bool {
+	if len(syms) == 1 {
+		return false
+	}
+	return slices.ContainsFunc(syms, func(i int) bool { return p.sel.excludes(p.table.Module(i), p.table.Name(i)) })
 }
 
 func (p *planner) decide(symbol, hit int, site siteState) {
@@ -254,12 +268,21 @@ func (p *planner) sightingOf(module, name string, hit int) sighting {
 	if !p.sel.byIndex[hit].exact {
 		return unseen
 	}
+	if p.hasText(module, name) {
+		return seen // excluded by its address, or of another type
+	}
 	for _, i := range p.table.Variants(name) {
 		if moduleName(p.table.Module(i)) == module && p.isText(i) && kallsyms.Classify(p.table.Name(i)).IsFunction() {
 			return suffixed
 		}
 	}
 	return unseen
+}
+
+func (p *planner) hasText(module, name string) bool {
+	return slices.ContainsFunc(p.table.ByName(name), func(i int) bool {
+		return p.isText(i) && moduleName(p.table.Module(i)) == module
+	})
 }
 
 // walkBTF makes a candidate of each wanted function that has no symbol.

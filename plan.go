@@ -144,11 +144,7 @@ func (p *planner) run() (*Plan, error) {
 	if err := p.applyDuplicates(); err != nil {
 		return nil, err
 	}
-	for _, s := range p.sel.byIndex {
-		if !s.Exclude && s.hits == 0 {
-			p.plan.Unmatched = append(p.plan.Unmatched, Unmatched{s.Text, s.problem})
-		}
-	}
+	p.plan.Unmatched = p.unmatched()
 	return p.plan, nil
 }
 
@@ -184,7 +180,7 @@ func (p *planner) loadModules() {
 }
 
 // Funcs yields all candidates in the order of their addresses, targets and
-// skipped alike, then those without an address.
+// skipped alike, then those without an address and those skipped as duplicates.
 func (p *Plan) Funcs() iter.Seq[Func] {
 	return func(yield func(Func) bool) {
 		targets := p.Targets

@@ -116,7 +116,8 @@ func TestPlan(t *testing.T) {
 		}},
 		{"name that was asked for", query("syscall:getppid"), kallscope.PlanOptions{}, []string{"+200 __x64_sys_getppid"}},
 		{"kernel's own name", query("*getppid"), kallscope.PlanOptions{}, []string{"+200 __do_sys_getppid"}},
-		{"an excluded alias excludes", query("*getppid", "!__x64_*"), kallscope.PlanOptions{}, nil},
+		{"an excluded alias excludes", query("*getppid", "!__x64_*"), kallscope.PlanOptions{}, []string{"-200 __do_sys_getppid: excluded-alias"}},
+		{"an excluded address", query("vfs_read", "!0xffffffff81000100"), kallscope.PlanOptions{}, nil},
 		{"glob over suffixes", query("finish*"), kallscope.PlanOptions{}, []string{
 			"+400 finish.isra.0", "-480 finish.isra.0.cold: cold", "-0 finish: suffixed",
 		}},
@@ -213,11 +214,13 @@ func TestPlanByID(t *testing.T) {
 
 func TestPlanUnmatched(t *testing.T) {
 	k := live(t, small)
-	p, err := k.Plan(query("nothing_*", "vfs_read", "0x10", "0xffffffff81000150"), kallscope.PlanOptions{})
+	p, err := k.Plan(query("nothing_*", "vfs_read", "vfs_r*", "vfs_read", "0xffffffff81000100", "0x10", "nosuch:*", "0xffffffff81000800", "0xffffffff81000150"), kallscope.PlanOptions{})
 	qt.Assert(t, qt.IsNil(err))
 	qt.Assert(t, qt.DeepEquals(p.Unmatched, []kallscope.Unmatched{
 		{Pattern: "nothing_*"},
 		{Pattern: "0x10", Why: "no function is at this address"},
+		{Pattern: "nosuch:*", Why: "module nosuch is not loaded"},
+		{Pattern: "0xffffffff81000800", Why: "a data symbol is at this address: jiffies"},
 		{Pattern: "0xffffffff81000150", Why: "this is vfs_read+0x50; the entry is 0xffffffff81000100"},
 	}))
 }
@@ -262,11 +265,12 @@ func TestPlanHidden(t *testing.T) {
 	hidden := small
 	hidden.Kallsyms = zeroAddresses(small.Kallsyms)
 	hidden.SiteNames = "vfs_read\n__do_sys_getppid\ntype_show\ntype_show\nfuse_open [fuse]\n"
-	p, err := live(t, hidden).Plan(query("vfs_read", "vmlinux:type_show", "plain_notrace", "fuse_*"), kallscope.PlanOptions{})
+	p, err := live(t, hidden).Plan(query("vfs_read", "vmlinux:type_show", "plain_*", "fuse_*", "__x64_sys_getppid"), kallscope.PlanOptions{})
 	qt.Assert(t, qt.IsNil(err))
 	qt.Assert(t, qt.DeepEquals(shape(p), []string{
-		"+0 vfs_read", "+0 fuse_open [fuse]",
-		"-0 type_show: ambiguous-name", "-0 type_show: ambiguous-name", "-0 type_show: ambiguous-name", "-0 plain_notrace: no-site",
+		// The list has one name an address: who names another one has it tried.
+		"+0 vfs_read", "+0 __x64_sys_getppid", "+0 fuse_open [fuse]",
+		"-0 type_show: ambiguous-name", "-0 type_show: ambiguous-name", "-0 type_show: ambiguous-name", "-0 plain_notrace: site-unknown",
 	}))
 	qt.Assert(t, qt.Matches(p.Facts.Hidden, `kernel.kptr_restrict is 1, CAP_SYSLOG is .*`))
 }
@@ -342,7 +346,7 @@ func TestPlanJSON(t *testing.T) {
 	qt.Assert(t, qt.IsNil(again.Encode(&second)))
 	qt.Assert(t, qt.Equals(second.String(), first.String()))
 
-	for _, bad := range []string{"", "{}", `{"schema":"kallscope.plan/9"}`, first.String() + "x", first.String()[:100], `{"schema":"kallscope.plan/1","targets":[{"mechanism":"no"}]}`} {
+	for _, bad := range []string{"", "{}", `{"schema":"kallscope.plan/9"}`, first.String() + "x", first.String()[:100], `{"schema":"kallscope.plan/1","targets":[{"mechanism":"no"}]}`, `{"schema":"kallscope.plan/1","targets":[{"name":"a","module":"vmlinux"}]}`, `{"schema":"kallscope.plan/1","targets":[{"name":"a","x":1,"mechanism":"kprobe.multi"}]}`} {
 		_, err := kallscope.DecodePlan(strings.NewReader(bad))
 		qt.Assert(t, qt.ErrorMatches(err, "decode plan: .*"), qt.Commentf("%.40q", bad))
 	}

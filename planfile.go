@@ -1,6 +1,7 @@
 package kallscope
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,6 +42,13 @@ func DecodePlan(r io.Reader) (*Plan, error) {
 	return j.Plan, nil
 }
 
+// strictUnmarshal is json.Unmarshal that fails on unknown fields.
+func strictUnmarshal(data []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	return dec.Decode(v)
+}
+
 type targetJSON struct {
 	funcJSON
 	Mechanism Mechanism `json:"mechanism"`
@@ -54,9 +62,14 @@ func (t Target) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes.
 func (t *Target) UnmarshalJSON(data []byte) error {
 	var j targetJSON
-	err := json.Unmarshal(data, &j)
+	if err := strictUnmarshal(data, &j); err != nil {
+		return err
+	}
+	if j.Mechanism == MechanismAuto {
+		return fmt.Errorf("target %s has no mechanism", j.Name)
+	}
 	*t = Target{j.fn(), j.Mechanism}
-	return err
+	return nil
 }
 
 type skipJSON struct {
@@ -72,7 +85,7 @@ func (s Skip) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes.
 func (s *Skip) UnmarshalJSON(data []byte) error {
 	var j skipJSON
-	err := json.Unmarshal(data, &j)
+	err := strictUnmarshal(data, &j)
 	*s = Skip{j.fn(), j.Reason}
 	return err
 }

@@ -3,6 +3,7 @@ package kallscope
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kallscope/kallscope/internal/pattern"
 	"github.com/kallscope/kallscope/kallsyms"
@@ -99,7 +100,8 @@ type selection struct {
 // selected is what one pattern of a selection stands for.
 type selected struct {
 	pattern.Pattern
-	exact   bool   // one function was named
+	bound   pattern.Pattern // with an id made into the name
+	exact   bool            // one function was named
 	hits    int    // candidates
 	problem string // why it cannot match
 }
@@ -124,8 +126,7 @@ func (c *compiled) selectIn(k *Kernel, t *kallsyms.Table) (*selection, error) {
 		case pattern.Addr:
 			sel.problem = s.bindAddr(i, p, t)
 		}
-		_, one := p.Exact()
-		sel.exact = one || p.Kind == pattern.Addr
+		sel.bound, sel.exact = p, isExact(&p)
 		s.byIndex, patterns[i] = append(s.byIndex, sel), p
 	}
 	var o pattern.SetOptions
@@ -135,6 +136,12 @@ func (c *compiled) selectIn(k *Kernel, t *kallsyms.Table) (*selection, error) {
 	set, err := pattern.NewSet(patterns, o)
 	s.set = set
 	return s, err
+}
+
+// isExact reports whether a pattern names one function.
+func isExact(p *pattern.Pattern) bool {
+	_, one := p.Exact()
+	return one || p.Kind == pattern.Addr || p.Kind == pattern.Syscall && !strings.ContainsAny(p.Name, `*?[\\`)
 }
 
 // patternOfID turns #1234 into the name of that function in that object.
@@ -159,6 +166,10 @@ func (k *Kernel) patternOfID(p pattern.Pattern) (pattern.Pattern, error) {
 func (s *selection) bindAddr(i int, p pattern.Pattern, t *kallsyms.Table) (problem string) {
 	loc, ok := t.Find(p.Addr)
 	switch {
+	case t.State() == kallsyms.Hidden:
+		return "addresses are hidden"
+	case !ok && len(t.At(p.Addr)) > 0:
+		return fmt.Sprintf("a data symbol is at this address: %s", t.Name(t.At(p.Addr)[0]))
 	case !ok:
 		return "no function is at this address"
 	case loc.Offset > maxSiteOffset:

@@ -12,6 +12,7 @@ const (
 	ReasonNone Reason = iota
 
 	ReasonDataSymbol
+	ReasonExcludedAlias
 	ReasonPseudoModule
 	ReasonPadding
 	ReasonCFIPreamble
@@ -59,6 +60,11 @@ var reasons = [numReasons]ReasonInfo{
 		Code: "data-symbol", Text: "a data symbol, not a function",
 		Remedy:    "name a function: kallsyms type t, T, w or W",
 		Reference: "scripts/kallsyms.c: the type letter is that of nm(1)",
+	},
+	ReasonExcludedAlias: {
+		Code: "excluded-alias", Text: "another name of the same address is excluded, and one address cannot be attached to by one name only",
+		Remedy:    "narrow the exclusion; kallscope resolve shows all names of an address",
+		Reference: "arch/x86/include/asm/syscall_wrapper.h: __x64_sys_X and __do_sys_X are one function",
 	},
 	ReasonPseudoModule: {
 		Code: "pseudo-module", Text: "code made at run time (BPF programs, ftrace trampolines), not a function of the kernel or of a module",
@@ -125,8 +131,8 @@ var reasons = [numReasons]ReasonInfo{
 		Reference: "kernel/trace/ftrace.c: ftrace_location()",
 	},
 	ReasonSiteUnknown: {
-		Code: "site-unknown", Text: "several functions of this name, and the kernel's list does not say which of them has an ftrace site",
-		Remedy:    "a kernel with available_filter_functions_addrs (6.5 and newer) says it",
+		Code: "site-unknown", Text: "the kernel's list of traceable functions, which has one name an address, does not decide whether this one is among them",
+		Remedy:    "name it exactly, or run where addresses are visible",
 		Reference: "kernel/trace/ftrace.c: t_show()",
 	},
 	ReasonHangs: {

@@ -23,11 +23,11 @@ type Skips struct {
 }
 
 // Len returns the number of skipped candidates.
-func (s *Skips) Len() int { return len(s.symbols) + len(s.others) }
+func (s Skips) Len() int { return len(s.symbols) + len(s.others) }
 
 // All yields the skipped candidates: those with an address in its order, then
 // the others.
-func (s *Skips) All() iter.Seq[Skip] {
+func (s Skips) All() iter.Seq[Skip] {
 	return func(yield func(Skip) bool) {
 		for i, symbol := range s.symbols {
 			if !yield(Skip{funcOf(s.table, int(symbol)), s.reasons[i]}) {
@@ -43,7 +43,7 @@ func (s *Skips) All() iter.Seq[Skip] {
 }
 
 // By counts the skipped candidates by reason.
-func (s *Skips) By() map[Reason]int {
+func (s Skips) By() map[Reason]int {
 	by := make(map[Reason]int)
 	for _, r := range s.reasons {
 		by[r]++
@@ -65,7 +65,7 @@ func funcOf(t *kallsyms.Table, symbol int) Func {
 }
 
 // MarshalJSON writes an array.
-func (s *Skips) MarshalJSON() ([]byte, error) {
+func (s Skips) MarshalJSON() ([]byte, error) {
 	all := make([]Skip, 0, s.Len())
 	for skip := range s.All() {
 		all = append(all, skip)
@@ -76,5 +76,5 @@ func (s *Skips) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes.
 func (s *Skips) UnmarshalJSON(data []byte) error {
 	*s = Skips{}
-	return json.Unmarshal(data, &s.others)
+	return strictUnmarshal(data, &s.others)
 }

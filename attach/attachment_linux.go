@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -22,12 +23,16 @@ type Attachment struct {
 	progress func(Progress)
 	base     Missed // counted before Start
 
-	close    sync.Once
+	mu       sync.Mutex // guards what follows, and links and programs of Missed
+	closed   bool
 	closeErr error
 }
 
 func attachPlan(ctx context.Context, programs Programs, plan *kallscope.Plan, o Options) (_ *Attachment, err error) {
 	if err := checkKernel(plan.Kernel); err != nil {
+		return nil, err
+	}
+	if err := checkTargets(plan.Targets); err != nil {
 		return nil, err
 	}
 	a := &Attachment{targets: len(plan.Targets), progress: o.Progress}
@@ -77,7 +82,24 @@ func checkKernel(want kallscope.Identity) error {
 	return nil
 }
 
-// Attached returns the number of targets that are attached.
+// checkTargets refuses what no plan of this package has: a target without a
+// mechanism, and an address twice, of which the kernel would run one.
+func checkTargets(targets []kallscope.Target) error {
+	seen := make(map[uint64]int, len(targets))
+	for i, t := range targets {
+		if !slices.Contains(kallscope.Mechanisms(), t.Mechanism) {
+			return fmt.Errorf("attach: target %d, %s: mechanism %s is none to attach by", i, t.Func, t.Mechanism)
+		}
+		if first, twice := seen[t.Addr]; twice && t.Addr != 0 {
+			return fmt.Errorf("attach: targets %d and %d have one address, %#x", first, i, t.Addr)
+		}
+		seen[t.Addr] = i
+	}
+	return nil
+}
+
+// Attached returns the number of targets that were attached; Close does not
+// change it.
 func (a *Attachment) Attached() int { return a.targets - len(a.refused) }
 
 // Refused returns the targets that the kernel did not take, in the order of
@@ -89,8 +111,13 @@ func (a *Attachment) Refused() []Refused { return a.refused }
 func (a *Attachment) Links() []link.Link { return a.links }
 
 // Missed returns the calls that were not seen since Start. It costs a few
-// system calls.
+// system calls, and fails once the attachment is closed.
 func (a *Attachment) Missed() (Missed, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return Missed{}, errors.New("missed calls: the attachment is closed")
+	}
 	now, err := a.missed()
 	if err != nil {
 		return Missed{}, err
@@ -120,14 +147,18 @@ func (a *Attachment) missed() (Missed, error) {
 // Close detaches. It may take as long as attaching did, and the kernel does
 // not let itself be interrupted. A second call returns what the first did.
 func (a *Attachment) Close() error {
-	a.close.Do(func() {
-		a.progress(Progress{PhaseDetach, 0, a.Attached()})
-		a.closeErr = closeAll(a.links)
-		for _, p := range a.programs {
-			a.closeErr = errors.Join(a.closeErr, p.Close())
-		}
-		a.progress(Progress{PhaseDetach, a.Attached(), a.Attached()})
-	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return a.closeErr
+	}
+	a.closed = true
+	a.progress(Progress{PhaseDetach, 0, a.Attached()})
+	a.closeErr = closeAll(a.links)
+	for _, p := range a.programs {
+		a.closeErr = errors.Join(a.closeErr, p.Close())
+	}
+	a.progress(Progress{PhaseDetach, a.Attached(), a.Attached()})
 	return a.closeErr
 }
 

@@ -32,6 +32,8 @@ type linker interface {
 	// blames reports whether an error is about one of the targets, and not
 	// about the mechanism or the process.
 	blames(error) bool
+	// refusal turns such an error, for one target, into words.
+	refusal(error) error
 	// explain turns any other error into words.
 	explain(error) error
 }
@@ -44,7 +46,7 @@ func (a *Attachment) attachGroup(ctx context.Context, programs Programs, g *grou
 		return err
 	}
 	a.programs = append(a.programs, m.program)
-	if o.MaxCalls == 0 {
+	if o.MaxCalls <= 0 {
 		o.MaxCalls = maxCalls
 	}
 	s := &search{ctx: ctx, linker: m, group: g, options: o, progress: a.progress}
@@ -137,9 +139,9 @@ func (s *search) try(indexes []int) (bool, error) {
 	case !s.linker.blames(err):
 		return false, s.linker.explain(err)
 	case s.options.Strict && len(indexes) == 1:
-		return false, &Refused{indexes[0], s.group.targets[indexes[0]], kallscope.ReasonRefused, err}
+		return false, &Refused{indexes[0], s.group.targets[indexes[0]], kallscope.ReasonRefused, s.linker.refusal(err)}
 	case len(indexes) == 1:
-		s.refuse(indexes, kallscope.ReasonRefused, err)
+		s.refuse(indexes, kallscope.ReasonRefused, s.linker.refusal(err))
 	}
 	return false, nil
 }

@@ -69,6 +69,16 @@ func (m *kprobeMulti) blames(err error) bool {
 	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) || errors.Is(err, fs.ErrNotExist)
 }
 
+// refusal keeps the errno and leaves out what cilium/ebpf guesses of it.
+func (m *kprobeMulti) refusal(err error) error {
+	for _, errno := range []unix.Errno{unix.EINVAL, unix.ENOENT} { // ENOENT on 7.3
+		if errors.Is(err, errno) {
+			return fmt.Errorf("%w: no ftrace site at this address, or its module has gone", errno)
+		}
+	}
+	return fmt.Errorf("%w: no function of this name can be traced", unix.ESRCH)
+}
+
 // explain asks for the mechanism before it believes an errno.
 func (m *kprobeMulti) explain(err error) error {
 	if problem := Supported(m.group.mechanism); problem != nil {

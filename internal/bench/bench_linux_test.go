@@ -33,6 +33,16 @@ func plan(tb testing.TB, o kallscope.PlanOptions, patterns ...string) *kallscope
 	return p
 }
 
+// measurement skips tests that only print figures, and take their time, from
+// short runs.
+func measurement(t *testing.T) {
+	t.Helper()
+	testutil.Guest(t)
+	if testing.Short() {
+		t.Skip("a measurement; run it by name, without -short")
+	}
+}
+
 // getppid returns the cost of one getppid call.
 func getppid(n int) time.Duration {
 	runtime.LockOSThread()
@@ -80,6 +90,7 @@ func bare(tb testing.TB, prog *ebpf.Program, o link.KprobeMultiOptions) (attache
 // TestRunCost prints what one getppid costs with everything attached, by the
 // way in which the program finds its target.
 func TestRunCost(t *testing.T) {
+	measurement(t)
 	p := plan(t, kallscope.PlanOptions{}, "*")
 	cautious := plan(t, kallscope.PlanOptions{Cautious: true}, "*")
 	fmt.Printf("nothing attached: %v\n", getppid(20000))

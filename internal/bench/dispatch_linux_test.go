@@ -20,9 +20,7 @@ import (
 //
 // Guest time must count instructions (vmrun -icount), or the noise hides them.
 func TestFindDispatch(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a search that takes minutes; run it by name")
-	}
+	measurement(t)
 	p := plan(t, kallscope.PlanOptions{Cautious: true}, "*")
 	addrs, _ := addresses(p)
 	names := make(map[uintptr]string)
