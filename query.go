@@ -39,7 +39,6 @@ type Query struct {
 type compiled struct {
 	patterns []pattern.Pattern
 	modules  []pattern.Pattern
-	types    []string
 }
 
 func (q Query) compile() (compiled, error) {

@@ -200,8 +200,8 @@ func Suffix(name string) string { return name[len(BaseName(name)):] }
 // name if it has none. By this rule the kernel looks names up when it is built
 // with clang's LTO (cleanup_symbol_name() in kernel/kallsyms.c).
 func TrimLLVM(name string) string {
-	if i := strings.Index(name, ".llvm."); i >= 0 {
-		return name[:i]
+	if before, _, ok := strings.Cut(name, ".llvm."); ok {
+		return before
 	}
 	return name
 }

@@ -60,8 +60,7 @@ func ExampleTable_Resolve() {
 		return
 	}
 	_, err = t.Resolve("seq_demo")
-	var ambiguous *kallsyms.AmbiguousError
-	if errors.As(err, &ambiguous) {
+	if _, ok := errors.AsType[*kallsyms.AmbiguousError](err); ok {
 		fmt.Println(err)
 	}
 	// Output: symbol seq_demo: 2 addresses (0xffffffff81234570 seq_demo, 0xffffffff81300000 seq_demo); choose by module or address

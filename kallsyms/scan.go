@@ -347,7 +347,7 @@ func (s *Scanner) fill() bool {
 func (s *Scanner) note(err error) {
 	switch {
 	case err == nil:
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		s.eof = true
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		s.eof = true

@@ -21,6 +21,7 @@
 package btfscan
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 )
@@ -123,7 +124,8 @@ func (b *BTF) checkStrings(s span) error {
 // blameBase turns an error about what lies beyond the own strings and ids into
 // one about the missing base, if this looks like split BTF.
 func (b *BTF) blameBase(err error) error {
-	if beyond, ok := err.(*beyondError); ok {
+	beyond := &beyondError{}
+	if errors.As(err, &beyond) {
 		if b.base == nil && b.str[0] != 0 {
 			return fmt.Errorf("%w (%s): pass the BTF it was built on, /sys/kernel/btf/vmlinux for modules", ErrNeedsBase, beyond.short)
 		}

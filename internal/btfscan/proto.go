@@ -73,8 +73,10 @@ func (r *record) stringAt(at int) (string, error) {
 	nameOff := r.b.u32(r.off + at)
 	s, ok := r.b.lookup(nameOff)
 	if !ok {
-		return "", &FormatError{r.pos() + int64(at), r.id,
-			fmt.Sprintf("name offset %d is outside the string section of %d bytes", nameOff, r.b.strEnd())}
+		return "", &FormatError{
+			r.pos() + int64(at), r.id,
+			fmt.Sprintf("name offset %d is outside the string section of %d bytes", nameOff, r.b.strEnd()),
+		}
 	}
 	return s, nil
 }

@@ -98,8 +98,10 @@ func (b *BTF) checkScan(end uint32, off int, maxProto uint32) error {
 func (b *BTF) fileOffset(off int) int64 { return int64(b.typesOff + off) }
 
 func (b *BTF) cutError(id uint32, off int, need uint64) error {
-	return &FormatError{b.fileOffset(off), id,
-		fmt.Sprintf("needs %d bytes, %d are left in the type section", need, len(b.types)-off)}
+	return &FormatError{
+		b.fileOffset(off), id,
+		fmt.Sprintf("needs %d bytes, %d are left in the type section", need, len(b.types)-off),
+	}
 }
 
 func (b *BTF) nameError(id uint32, off int, nameOff uint32) error {

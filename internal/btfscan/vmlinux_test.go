@@ -194,7 +194,7 @@ func twinShape(p *btf.FuncProto) Shape {
 
 func twinValue(t btf.Type) Value {
 	t = btf.UnderlyingType(t)
-	class := ClassOther
+	var class Class
 	switch t.(type) {
 	case *btf.Void:
 		return Value{}

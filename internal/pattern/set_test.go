@@ -181,7 +181,7 @@ func FuzzSetEqualsEach(f *testing.F) {
 	f.Add("!x", "a", "")
 	f.Fuzz(func(t *testing.T, patterns, module, name string) {
 		var ps []Pattern
-		for _, text := range strings.Fields(patterns) {
+		for text := range strings.FieldsSeq(patterns) {
 			if p, err := Parse(text); err == nil {
 				ps = append(ps, p)
 			}
