@@ -111,7 +111,7 @@ func parseSite(line []byte, withAddrs bool) (s Site, ok bool) {
 		}
 		s.Module = module
 	}
-	return s, len(name) > 0 && !bytes.ContainsAny(name, " \t")
+	return s, len(name) > 0 && !bytes.ContainsAny(name, " \t\r")
 }
 
 func parseHex(b []byte) (v uint64, ok bool) {
