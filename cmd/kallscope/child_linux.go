@@ -24,7 +24,9 @@ type childCommand struct {
 func startStopped(command []string, s stdio) (*childCommand, error) {
 	c := &childCommand{cmd: exec.Command(command[0], command[1:]...), speak: s.err, exited: make(chan error, 1)}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = s.in, s.out, s.err
-	c.cmd.SysProcAttr = &unix.SysProcAttr{Ptrace: true}
+	// Should this process be killed, the command goes on instead of staying
+	// stopped for ever.
+	c.cmd.SysProcAttr = &unix.SysProcAttr{Ptrace: true, Pdeathsig: unix.SIGCONT}
 	// Only the thread that started a traced process may let it go.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -5,7 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,7 +51,10 @@ func newCount(s stdio) *cobra.Command {
 		Use:   "count PATTERN... [-- COMMAND [ARG...]]",
 		Short: "Count the calls of functions",
 		Long: `Count the calls of every function that matches, until ^C, for -d seconds, or
-while a command runs. Everything is attached before the first call counts.`,
+while a command runs. Everything is attached before the first call counts.
+
+A command's standard output goes to standard error with --json, which has
+standard output for itself. How the command ended is said, not passed on.`,
 		Example: `  kallscope count 'tcp_*' -d 5
   kallscope count 'ext4:*' -i 1 --top 10
   kallscope count 'syscall:*' --command-only -- ls -l`,
@@ -55,9 +62,15 @@ while a command runs. Everything is attached before the first call counts.`,
 			f.patterns = args
 			if n := cmd.ArgsLenAtDash(); n >= 0 {
 				f.patterns, f.command = args[:n], args[n:]
+				if len(f.command) == 0 {
+					return errors.New("count: no command behind --")
+				}
+			}
+			if cmd.Flags().Changed("pid") && f.pid <= 0 {
+				return fmt.Errorf("count: -p %d is no process", f.pid)
 			}
 			f.topGiven = cmd.Flags().Changed("top")
-			return f.run(cmd.Context(), s)
+			return f.run(s)
 		},
 	}
 	f.register(cmd)
@@ -76,8 +89,8 @@ while a command runs. Everything is attached before the first call counts.`,
 
 func (f *countFlags) check() error {
 	switch {
-	case f.top < 0 || f.pid < 0:
-		return errors.New("count: -p and --top must not be negative")
+	case f.top < 0:
+		return errors.New("count: --top must not be negative")
 	case f.seconds != 0 && !(minSeconds <= f.seconds && f.seconds <= maxSeconds):
 		return fmt.Errorf("count: -d %v: use %v to %v seconds", f.seconds, minSeconds, maxSeconds)
 	case f.interval != 0 && !(minSeconds <= f.interval && f.interval <= maxSeconds):
@@ -91,8 +104,23 @@ func (f *countFlags) check() error {
 	case !slices.Contains([]string{"calls", "name", "address"}, f.sort):
 		return fmt.Errorf("count: --sort %q: use calls, name or address", f.sort)
 	}
-	if f.pid > 0 && unix.Kill(f.pid, 0) == unix.ESRCH {
-		return fmt.Errorf("count: -p %d: no such process", f.pid)
+	if f.pid > 0 {
+		return checkProcess(f.pid)
+	}
+	return nil
+}
+
+// checkProcess refuses what is no process: counting nothing would be the
+// answer.
+func checkProcess(pid int) error {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return fmt.Errorf("count: -p %d: no such process", pid)
+	}
+	_, rest, _ := strings.Cut(string(status), "\nTgid:")
+	tgid, _, _ := strings.Cut(rest, "\n")
+	if leader, err := strconv.Atoi(strings.TrimSpace(tgid)); err == nil && leader != pid {
+		return fmt.Errorf("count: -p %d is a thread of process %d; use -p %d", pid, leader, leader)
 	}
 	return nil
 }
@@ -111,7 +139,7 @@ type countRun struct {
 	last                       []uint64
 }
 
-func (f *countFlags) run(ctx context.Context, s stdio) (err error) {
+func (f *countFlags) run(s stdio) (err error) {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -141,6 +169,10 @@ func (f *countFlags) run(ctx context.Context, s stdio) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.finish()) }()
+	// From here on an interrupt ends the run in order, a second one at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
 	if err := r.attach(ctx, mechanism); err != nil {
 		return err
 	}
@@ -171,7 +203,11 @@ func (f *countFlags) supported() (kallscope.Mechanism, error) {
 func (r *countRun) prepare() error {
 	o := count.Options{PID: r.pid}
 	if len(r.command) > 0 {
-		child, err := startStopped(r.command, r.stdio)
+		streams := r.stdio
+		if r.json {
+			streams.out = streams.err
+		}
+		child, err := startStopped(r.command, streams)
 		if err != nil {
 			return fmt.Errorf("count: %w", err)
 		}
@@ -271,7 +307,11 @@ func (r *countRun) printInterval() error {
 		delta[i] = now[i] - r.last[i]
 	}
 	r.last = now
-	return r.print(delta, time.Now())
+	at := time.Now()
+	if r.json {
+		return errors.Join(r.print(delta, at), r.printIntervalJSON(delta, at))
+	}
+	return r.print(delta, at)
 }
 
 // printTotal ends the counting and prints it.

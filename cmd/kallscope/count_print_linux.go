@@ -18,8 +18,12 @@ const countSchema = "kallscope.count/1"
 // order returns the targets to show, by index, and how many were called but are
 // not among them.
 func (r *countRun) order(calls []uint64) (shown []int, rest int) {
+	refused := make(map[int]bool)
+	for _, t := range r.att.Refused() {
+		refused[t.Index] = true
+	}
 	for i, n := range calls {
-		if n > 0 || r.all {
+		if n > 0 || r.all && !refused[i] {
 			shown = append(shown, i)
 		}
 	}
@@ -68,7 +72,9 @@ func (r *countRun) print(calls []uint64, at time.Time) error {
 		fmt.Fprintf(r.out, "%s\n", at.Format(time.TimeOnly))
 	}
 	if len(shown) == 0 {
-		fmt.Fprintln(r.err, "none of the functions was called")
+		if at.IsZero() {
+			fmt.Fprintln(r.err, "none of the functions was called")
+		}
 		return nil
 	}
 	err := render.Table(r.out, render.Row{">CALLS", "ADDRESS", "MODULE", "FUNCTION"}, func(yield func(render.Row) bool) {
@@ -98,6 +104,27 @@ func (r *countRun) printRecords(calls []uint64, shown []int, at time.Time) error
 			}
 		}
 	})
+}
+
+// countInterval closes the records of one interval: there is one even when
+// nothing was called.
+type countInterval struct {
+	Schema string `json:"schema"`
+	Type   string `json:"type"`
+	Time   string `json:"time"`
+	Calls  uint64 `json:"calls"`
+	Called int    `json:"functions_called"`
+}
+
+func (r *countRun) printIntervalJSON(calls []uint64, at time.Time) error {
+	c := countInterval{Schema: countSchema, Type: "interval", Time: at.UTC().Format(time.RFC3339Nano)}
+	for _, n := range calls {
+		c.Calls += n
+		if n > 0 {
+			c.Called++
+		}
+	}
+	return render.JSONLines(r.out, func(yield func(any) bool) { yield(c) })
 }
 
 // countSummary closes every result: what was asked for and what became of it.

@@ -28,10 +28,11 @@ With --skipped list instead the functions that match and cannot be attached
 to, with the reason; --skipped=no-site those of one reason.`,
 		Example: `  kallscope list 'tcp_*' -x 'tcp_v6_*'
   kallscope list '*' --arg 'struct sk_buff *'
-  kallscope list '*' --skipped=duplicate`,
+  kallscope list 'vfs_*' --skipped=no-site`,
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(s, args) },
 	}
 	f.register(cmd)
+	f.registerMechanism(cmd)
 	cmd.Flags().StringVar(&f.skipped, "skipped", "", "list skipped functions, all or those of one `reason`")
 	cmd.Flags().Lookup("skipped").NoOptDefVal = "all"
 	return cmd
@@ -45,6 +46,11 @@ func (f *listFlags) run(s stdio, args []string) error {
 	only, err := f.reason()
 	if err != nil {
 		return err
+	}
+	for _, arg := range args {
+		if _, err := kallscope.ParseReason(arg); err == nil && f.skipped == "all" {
+			return fmt.Errorf("list: %s is a reason: write --skipped=%s", arg, arg)
+		}
 	}
 	plan, err := f.plan(k, args, s.in)
 	if err != nil {

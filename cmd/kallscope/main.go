@@ -14,10 +14,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -51,21 +49,20 @@ type stdio struct {
 	out, err io.Writer
 }
 
-// run is the whole program. SIGINT and SIGTERM end it in order; a second one
-// at once.
+// run is the whole program.
 func run(args []string, s stdio) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop)
 	cmd := newRoot(s)
 	cmd.SetArgs(args)
-	err := cmd.ExecuteContext(ctx)
+	err := cmd.Execute()
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, errNoMatch):
 		return exitNoMatch
-	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(s.err, "interrupted before everything was attached; nothing stays attached")
 		return exitInterrupted
 	}
 	fmt.Fprintf(s.err, "kallscope: %v\n", err)
@@ -88,6 +85,7 @@ Patterns, the same for every command:
   !tcp_*                   exclude (or -x)
 
 Exit status: 0 done, 1 nothing matched, 2 error, 130 interrupted.`,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -107,4 +105,12 @@ Exit status: 0 done, 1 nothing matched, 2 error, 130 interrupted.`,
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
 	return root
+}
+
+// version returns the module's version, as built.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
 }

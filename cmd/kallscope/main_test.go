@@ -22,6 +22,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"list", "a", "--skipped=nonsense"}, `reason "nonsense": not found; docs/reasons.md lists them`},
 		{[]string{"list", "a", "--duplicates", "some"}, `duplicates "some": not found; use all, skip, first or error`},
 		{[]string{"list", "a", "-f", "/no/such/file"}, `patterns: open /no/such/file: no such file or directory`},
+		{[]string{"list", "a", "-f", "/dev/null"}, `patterns: /dev/null has none`},
 		{[]string{"list", "a", "-f", "/"}, `.*is a directory`},
 		{[]string{"list", "-f", "-"}, `patterns: standard input has none`},
 		{[]string{"count", "a", "--sort", "size"}, `count: --sort "size": use calls, name or address`},
@@ -30,11 +31,14 @@ func TestUsage(t *testing.T) {
 		{[]string{"count", "a", "-i", "1e-9"}, `count: -i 1e-09: .*`},
 		{[]string{"count", "a", "-d", "1e300"}, `count: -d 1e\+300: .*`},
 		{[]string{"count", "a", "-d", "x"}, `invalid argument "x" for "-d, --duration" flag: .*; see 'kallscope count --help'`},
-		{[]string{"count", "a", "--top", "-1"}, `count: -p and --top must not be negative`},
+		{[]string{"count", "a", "--top", "-1"}, `count: --top must not be negative`},
 		{[]string{"count", "a", "-d", "1", "--", "true"}, `count: -d and a command both say when to stop; leave one out`},
 		{[]string{"count", "a", "--command-only"}, `count: --command-only needs a command behind --`},
 		{[]string{"count", "a", "-p", "1", "--command-only", "--", "true"}, `count: -p and --command-only both choose a process; leave one out`},
 		{[]string{"count", "a", "-p", "999999999"}, `count: -p 999999999: no such process`},
+		{[]string{"count", "a", "-p", "0"}, `count: -p 0 is no process`},
+		{[]string{"count", "a", "--"}, `count: no command behind --`},
+		{[]string{"list", "a", "--skipped", "no-site"}, `list: no-site is a reason: write --skipped=no-site`},
 		{[]string{"count", "a", "--mechanism", "fentry"}, `mechanism "fentry": not found; use one of auto, kprobe.multi, kretprobe.multi`},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {

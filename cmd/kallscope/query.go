@@ -16,7 +16,7 @@ import (
 // queryFlags are the flags of every command that takes patterns.
 type queryFlags struct {
 	query      kallscope.Query
-	file       string
+	files      []string
 	duplicates string
 	mechanism  string
 	cautious   bool
@@ -30,9 +30,9 @@ func (q *queryFlags) register(cmd *cobra.Command) {
 	f.StringArrayVarP(&q.query.Modules, "module", "m", nil, "only functions of modules that this `glob` matches")
 	f.StringArrayVar(&q.query.Args, "arg", nil, "only functions with an argument of this C `type`")
 	f.StringArrayVar(&q.query.Rets, "ret", nil, "only functions that return this C `type`")
-	f.StringVarP(&q.file, "file", "f", "", "read patterns from this `file` too; - is standard input")
-	f.StringVar(&q.duplicates, "duplicates", "all", "functions of one name: `all`, skip, first or error")
-	f.BoolVar(&q.cautious, "cautious", false, "include functions that probes themselves call")
+	f.StringArrayVarP(&q.files, "file", "f", nil, "read patterns from this `file` too; - is standard input")
+	f.StringVar(&q.duplicates, "duplicates", "all", "`rule` for functions of one name: all, skip, first or error")
+	f.BoolVar(&q.cautious, "cautious", false, "include the functions that probes themselves call")
 	f.BoolVar(&q.json, "json", false, "one JSON object a line")
 	f.BoolVarP(&q.verbose, "verbose", "v", false, "say what each step did")
 }
@@ -44,8 +44,10 @@ func (q *queryFlags) registerMechanism(cmd *cobra.Command) {
 // plan answers the query of the flags and the patterns on the command line.
 func (q *queryFlags) plan(k *kallscope.Kernel, args []string, stdin io.Reader) (*kallscope.Plan, error) {
 	q.query.Patterns = args
-	if err := q.readFile(stdin); err != nil {
-		return nil, err
+	for _, file := range q.files {
+		if err := q.readFile(file, stdin); err != nil {
+			return nil, err
+		}
 	}
 	if len(q.query.Patterns)+len(q.query.Exclude)+len(q.query.Modules)+len(q.query.Args)+len(q.query.Rets) == 0 {
 		return nil, errors.New("no pattern given; '*' stands for all functions")
@@ -66,18 +68,15 @@ func (q *queryFlags) options() (o kallscope.PlanOptions, err error) {
 	return o, err
 }
 
-func (q *queryFlags) readFile(stdin io.Reader) error {
-	if q.file == "" {
-		return nil
-	}
+func (q *queryFlags) readFile(file string, stdin io.Reader) error {
 	in, name := stdin, "standard input"
-	if q.file != "-" {
-		f, err := os.Open(q.file)
+	if file != "-" {
+		f, err := os.Open(file)
 		if err != nil {
 			return fmt.Errorf("patterns: %w", err)
 		}
 		defer f.Close()
-		in, name = f, q.file
+		in, name = f, file
 	}
 	patterns, err := pattern.ParseFile(in, name)
 	if err != nil {

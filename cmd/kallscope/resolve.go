@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,9 +18,10 @@ func newResolve(s stdio) *cobra.Command {
 	var f queryFlags
 	cmd := &cobra.Command{
 		Use:   "resolve PATTERN...",
-		Short: "Print address, module, name and BTF ids of functions, for programs",
-		Long: `Print address, module, name and BTF ids of every function that matches,
-attachable or not, one a line, separated by tabs; "-" is for what is not known.
+		Short: "Print address, module, names and BTF ids of functions, for programs",
+		Long: `Print address, module, name, BTF ids and other names of every function that
+matches, attachable or not, one a line, separated by tabs; "-" is for what is
+not known or not there.
 
 Patterns come from a file too, one a line: -f FILE, or -f - for standard input.`,
 		Example: `  kallscope resolve vfs_read '#1234' 0xffffffff81000000
@@ -35,6 +38,7 @@ type resolveJSON struct {
 	Module string            `json:"module"`
 	Name   string            `json:"name"`
 	IDs    []kallscope.BTFID `json:"btf_ids,omitempty"`
+	Others []string          `json:"aliases,omitempty"`
 }
 
 func runResolve(s stdio, f *queryFlags, args []string) error {
@@ -57,7 +61,7 @@ func runResolve(s stdio, f *queryFlags, args []string) error {
 	}
 	records := func(yield func(any) bool) {
 		for fn := range plan.Funcs() {
-			if !yield(resolveJSON{resolveSchema, kallscope.Hex(fn.Addr), fn.Module, fn.Name, k.BTFIDs(fn)}) {
+			if !yield(resolveJSON{resolveSchema, kallscope.Hex(fn.Addr), fn.Module, fn.Name, k.BTFIDs(fn), aliases(k, fn)}) {
 				return
 			}
 		}
@@ -68,11 +72,23 @@ func runResolve(s stdio, f *queryFlags, args []string) error {
 	return render.Lines(s.out, func(yield func(string) bool) {
 		for r := range records {
 			r := r.(resolveJSON)
-			if !yield(strings.Join([]string{render.Address(uint64(r.Addr)), r.Module, r.Name, idList(r.IDs)}, "\t")) {
+			if !yield(strings.Join([]string{render.Address(uint64(r.Addr)), r.Module, r.Name, idList(r.IDs), cmp.Or(strings.Join(r.Others, ","), "-")}, "\t")) {
 				return
 			}
 		}
 	})
+}
+
+// aliases returns the other names of the function's address.
+func aliases(k *kallscope.Kernel, fn kallscope.Func) []string {
+	if fn.Addr == 0 {
+		return nil
+	}
+	names, err := k.Names(fn)
+	if err != nil || len(names) < 2 {
+		return nil
+	}
+	return slices.DeleteFunc(names, func(n string) bool { return n == fn.Name })
 }
 
 func idList(ids []kallscope.BTFID) string {
