@@ -101,8 +101,8 @@ type selected struct {
 	pattern.Pattern
 	bound   pattern.Pattern // with an id made into the name
 	exact   bool            // one function was named
-	hits    int    // candidates
-	problem string // why it cannot match
+	hits    int             // candidates
+	problem string          // why it cannot match
 }
 
 // hit is an including pattern that matched, or -1.

@@ -20,17 +20,18 @@ func TestGuestEveryBTFFunction(t *testing.T) {
 	testutil.Guest(t)
 	p := planGuest(t, "vmlinux:*")
 	symbols, ids, entries := make(map[string]bool), make(map[uint32]int), make(map[uint64]int)
-	k := liveGuest(t)
 	for f := range p.Funcs() {
 		if f.BTFID != 0 {
 			ids[f.BTFID]++
 			continue
 		}
 		entries[f.Addr]++
-		names, err := k.Names(f)
-		qt.Assert(t, qt.IsNil(err))
-		for _, name := range names {
-			symbols[name] = true
+	}
+	table, err := liveGuest(t).Symbols()
+	qt.Assert(t, qt.IsNil(err))
+	for _, s := range table.All() {
+		if s.Module == "" && entries[s.Addr] > 0 {
+			symbols[s.Name] = true
 		}
 	}
 	for addr, n := range entries {
@@ -90,18 +91,20 @@ func compareNames(t *testing.T, p *kallscope.Plan) {
 			want[strings.TrimSpace(line)]++
 		}
 	}
-	k := liveGuest(t)
+	table, err := liveGuest(t).Symbols()
+	qt.Assert(t, qt.IsNil(err))
 	for _, target := range p.Targets {
-		names, err := k.Names(target.Func)
-		qt.Assert(t, qt.IsNil(err))
-		i := slices.IndexFunc(names, func(n string) bool {
-			return want[kallscope.Func{Name: n, Module: target.Module}.String()] > 0
-		})
-		if i < 0 {
-			t.Errorf("%v is a target, but not in the list", names)
+		listed := ""
+		for _, i := range table.At(target.Addr) {
+			if name := (kallscope.Func{Name: table.Name(i), Module: target.Module}).String(); want[name] > 0 {
+				listed = name
+			}
+		}
+		if listed == "" {
+			t.Errorf("%s is a target, but not in the list", target.Func)
 			continue
 		}
-		want[kallscope.Func{Name: names[i], Module: target.Module}.String()]--
+		want[listed]--
 	}
 	left := 0
 	for name, n := range want {

@@ -404,11 +404,11 @@ func TestGuestNothing(t *testing.T) {
 }
 
 // binary returns the real tool where the guest has it (vmrun -copy
-// bin/kallscope:/kallscope), else the test program, and how many MiB more that
+// bin/kallscope:/bin/kallscope), else the test program, and how many MiB more that
 // one may take for its own code and the testing packages.
 func binary() (path string, extra int64) {
-	if _, err := os.Stat("/kallscope"); err == nil {
-		return "/kallscope", 0
+	if _, err := os.Stat("/bin/kallscope"); err == nil {
+		return "/bin/kallscope", 0
 	}
 	return "/proc/self/exe", 5
 }
