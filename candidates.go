@@ -13,7 +13,6 @@ import (
 // walkEntries decides about each entry address that the query includes.
 func (p *planner) walkEntries() {
 	for syms, end := range entries(p.table, p.isText) {
-		p.wanted.note(p.table, syms)
 		symbol, hit := p.choose(syms)
 		switch {
 		case hit == noHit:
@@ -59,7 +58,6 @@ func (p *planner) walkNames() {
 			continue
 		}
 		syms[0] = i
-		p.wanted.note(p.table, syms)
 		if symbol, hit := p.choose(syms); hit != noHit {
 			p.decide(symbol, hit, p.siteOfName(i, hit))
 		}
@@ -88,12 +86,17 @@ func (p *planner) choose(syms []int) (symbol, hit int) {
 	function := false // the chosen one is
 	for _, i := range syms {
 		module, name := p.table.Module(i), p.table.Name(i)
+		class := kallsyms.Classify(name)
+		p.wanted.noteSuffixed(moduleName(module), name, class)
 		h := p.sel.include(module, name, p.table.Addr(i))
-		if h == noHit || hit != noHit && (function || !kallsyms.Classify(name).IsFunction()) {
+		if h != noHit && class.IsFunction() {
+			p.wanted.note(moduleName(module), name)
+		}
+		if h == noHit || hit != noHit && (function || !class.IsFunction()) {
 			continue
 		}
 		if p.types.fits(p.kernel, moduleName(module), name) {
-			symbol, hit, function = i, h, kallsyms.Classify(name).IsFunction()
+			symbol, hit, function = i, h, class.IsFunction()
 		}
 	}
 	return symbol, hit
@@ -145,35 +148,31 @@ const (
 	seen
 )
 
-// note looks for the names of symbols among the wanted ones.
-func (w wanted) note(t *kallsyms.Table, syms []int) {
-	if len(w) == 0 {
-		return
-	}
-	for _, i := range syms {
-		in := w[moduleName(t.Module(i))]
-		if in == nil {
-			continue
-		}
-		name := t.Name(i)
-		if in.mark(name, seen) || strings.IndexByte(name, '.') <= 0 {
-			continue
-		}
-		if kallsyms.Classify(name).IsFunction() {
-			in.mark(kallsyms.BaseName(name), suffixed)
-		}
+// note says that a symbol of this name is there.
+func (w wanted) note(module, name string) {
+	if in := w[module]; in != nil {
+		in.mark(name, seen)
 	}
 }
 
-// mark notes a sighting of all functions of a name, and whether there are any.
-func (in *wantedIn) mark(name string, s sighting) (found bool) {
+// noteSuffixed says that a function is there whose name the compiler made of
+// another one.
+func (w wanted) noteSuffixed(module, name string, class kallsyms.Class) {
+	if len(w) == 0 || class == kallsyms.ClassPlain || !class.IsFunction() {
+		return
+	}
+	if in := w[module]; in != nil {
+		in.mark(kallsyms.BaseName(name), suffixed)
+	}
+}
+
+// mark notes a sighting of all functions of a name.
+func (in *wantedIn) mark(name string, s sighting) {
 	for i := range in.btf.Indexes(name) {
 		if in.state[i] != unwanted {
 			in.state[i] = max(in.state[i], s)
-			found = true
 		}
 	}
-	return found
 }
 
 // wantBTF collects the BTF functions that a pattern of several names includes:

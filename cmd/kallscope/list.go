@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -121,20 +124,75 @@ func (f *listFlags) print(s stdio, k *kallscope.Kernel, records func(func(listRe
 			}
 		})
 	}
-	last := "MECHANISM"
+	return f.printRows(s.out, k, records)
+}
+
+// printRows writes a hundred thousand rows without leaving garbage behind: the
+// table of package render would need its cells as strings, twice.
+func (f *listFlags) printRows(w io.Writer, k *kallscope.Kernel, records func(func(listRecord) bool)) error {
+	module, verdict := len("MODULE"), "MECHANISM"
 	if f.skipped != "" {
-		last = "REASON"
+		verdict = "REASON"
 	}
-	return render.Table(s.out, render.Row{"ADDRESS", "MODULE", "BTF", last, "FUNCTION"}, func(yield func(render.Row) bool) {
-		row := make(render.Row, 5)
-		for r := range records {
-			row[0], row[1], row[2], row[3], row[4] = render.Address(r.Addr), r.Module, idList(k.BTFIDs(r.Func)), r.Mechanism.String(), r.Name
+	for r := range records {
+		module = max(module, len(r.Module))
+	}
+	out := bufio.NewWriterSize(w, 64<<10)
+	fmt.Fprintf(out, "%-18s  %-*s  %-8s  %-15s  FUNCTION\n", "ADDRESS", module, "MODULE", "BTF", verdict)
+	var line []byte
+	var ids []kallscope.BTFID
+	for r := range records {
+		ids = k.AppendBTFIDs(ids[:0], r.Func)
+		line = appendPadded(line[:0], 18, func(b []byte) []byte { return appendAddress(b, r.Addr) })
+		line = appendPadded(line, module, func(b []byte) []byte { return append(b, r.Module...) })
+		line = appendPadded(line, 8, func(b []byte) []byte { return appendIDs(b, ids) })
+		line = appendPadded(line, 15, func(b []byte) []byte {
 			if f.skipped != "" {
-				row[3] = r.Reason.String()
+				return append(b, r.Reason.String()...)
 			}
-			if !yield(row) {
-				return
-			}
+			return append(b, r.Mechanism.String()...)
+		})
+		line = append(append(line, r.Name...), '\n')
+		if _, err := out.Write(line); err != nil {
+			return err
 		}
-	})
+	}
+	return out.Flush()
+}
+
+// appendPadded appends a cell, filled up to its width, and two blanks.
+func appendPadded(line []byte, width int, cell func([]byte) []byte) []byte {
+	end := len(line) + width
+	line = cell(line)
+	for len(line) < end {
+		line = append(line, ' ')
+	}
+	return append(line, ' ', ' ')
+}
+
+func appendAddress(b []byte, addr uint64) []byte {
+	if addr == 0 {
+		return append(b, '-')
+	}
+	b = append(b, "0x"...)
+	for shift := 60; shift >= 0; shift -= 4 {
+		b = append(b, "0123456789abcdef"[addr>>shift&15])
+	}
+	return b
+}
+
+func appendIDs(b []byte, ids []kallscope.BTFID) []byte {
+	if len(ids) == 0 {
+		return append(b, '-')
+	}
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if id.Object != kallscope.Vmlinux {
+			b = append(b, id.Object...)
+		}
+		b = strconv.AppendUint(append(b, '#'), uint64(id.ID), 10)
+	}
+	return b
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -69,14 +71,23 @@ func runResolve(s stdio, f *queryFlags, args []string) error {
 	if f.json {
 		return render.JSONLines(s.out, records)
 	}
-	return render.Lines(s.out, func(yield func(string) bool) {
-		for r := range records {
-			r := r.(resolveJSON)
-			if !yield(strings.Join([]string{render.Address(uint64(r.Addr)), r.Module, r.Name, idList(r.IDs), cmp.Or(strings.Join(r.Others, ","), "-")}, "\t")) {
-				return
-			}
+	return printResolved(s.out, k, plan)
+}
+
+func printResolved(w io.Writer, k *kallscope.Kernel, plan *kallscope.Plan) error {
+	out := bufio.NewWriterSize(w, 64<<10)
+	var line []byte
+	var ids []kallscope.BTFID
+	for fn := range plan.Funcs() {
+		ids = k.AppendBTFIDs(ids[:0], fn)
+		line = append(append(append(appendAddress(line[:0], fn.Addr), '\t'), fn.Module...), '\t')
+		line = append(appendIDs(append(append(line, fn.Name...), '\t'), ids), '\t')
+		line = append(append(line, cmp.Or(strings.Join(aliases(k, fn), ","), "-")...), '\n')
+		if _, err := out.Write(line); err != nil {
+			return err
 		}
-	})
+	}
+	return out.Flush()
 }
 
 // aliases returns the other names of the function's address.
@@ -89,15 +100,4 @@ func aliases(k *kallscope.Kernel, fn kallscope.Func) []string {
 		return nil
 	}
 	return slices.DeleteFunc(names, func(n string) bool { return n == fn.Name })
-}
-
-func idList(ids []kallscope.BTFID) string {
-	if len(ids) == 0 {
-		return "-"
-	}
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = id.String()
-	}
-	return strings.Join(texts, ",")
 }

@@ -131,13 +131,3 @@ func JSONLines(w io.Writer, records func(yield func(any) bool)) error {
 	}
 	return out.Flush()
 }
-
-// Lines writes one line for each text.
-func Lines(w io.Writer, lines func(yield func(string) bool)) error {
-	out := bufio.NewWriterSize(w, 64<<10)
-	for line := range lines {
-		out.WriteString(line)
-		out.WriteByte('\n')
-	}
-	return out.Flush()
-}
