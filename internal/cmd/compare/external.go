@@ -22,9 +22,10 @@ const (
 	// manyFunctions tells the link that matters from those by which tools try
 	// what the kernel can do.
 	manyFunctions = 100
-	// settle is the time from attached to SIGINT: bpftrace does not see one that
-	// comes before it waits for events.
-	settle = time.Second
+	// looks is how often in a row, every 10 ms, a tool must be seen asleep
+	// before it gets SIGINT: bpftrace misses one that comes before it waits for
+	// events.
+	looks = 50
 	// giveUp ends a run that hangs.
 	giveUp = 3 * time.Minute
 )
@@ -62,7 +63,7 @@ func attachAndStop(cmd *exec.Cmd, count bool) (s sample, err error) {
 			return s, err
 		}
 	}
-	time.Sleep(settle)
+	waitAsleep(cmd.Process.Pid)
 	begin = time.Now()
 	if err := cmd.Process.Signal(unix.SIGINT); err != nil {
 		return s, err
@@ -93,6 +94,25 @@ func waitAttached(ended chan error) (int, error) {
 			}
 		}
 	}
+}
+
+func waitAsleep(pid int) {
+	deadline := time.Now().Add(giveUp)
+	for n := 0; n < looks && time.Now().Before(deadline); n++ {
+		time.Sleep(10 * time.Millisecond)
+		if !asleep(pid) {
+			n = 0
+		}
+	}
+}
+
+// asleep reports whether the first thread of a process waits for something, and
+// false when there is no process.
+func asleep(pid int) bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// pid (name) state ...
+	_, rest, _ := bytes.Cut(stat, []byte(") "))
+	return len(rest) > 0 && rest[0] == 'S'
 }
 
 var vmHWM = regexp.MustCompile(`VmHWM:\s*(\d+) kB`)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,6 +52,18 @@ func TestReport(t *testing.T) {
 | kallscope | 3.00 (1.00–5.00) | – | 0.60 | 2.0 MiB | 388 | 388 |
 | bpftrace | 6.00 (2.00–20.0) | 0.50 (0.15–0.83) | 2.00 | – | 381 | – |
 `))
+}
+
+func TestAsleep(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	qt.Assert(t, qt.IsNil(cmd.Start()))
+	waitAsleep(cmd.Process.Pid)
+	qt.Check(t, qt.IsTrue(asleep(cmd.Process.Pid)))
+	qt.Check(t, qt.IsTrue(peakRSS(cmd.Process.Pid) > 0))
+	qt.Assert(t, qt.IsNil(cmd.Process.Kill()))
+	_ = cmd.Wait()
+	qt.Check(t, qt.IsFalse(asleep(cmd.Process.Pid)))
+	qt.Check(t, qt.Equals(peakRSS(cmd.Process.Pid), 0))
 }
 
 func TestMedian(t *testing.T) {
