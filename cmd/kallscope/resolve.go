@@ -20,7 +20,7 @@ func newResolve(s stdio) *cobra.Command {
 	var f queryFlags
 	cmd := &cobra.Command{
 		Use:   "resolve PATTERN...",
-		Short: "Print address, module, names and BTF ids of functions, for programs",
+		Short: "Print address, module, names and ids of functions, for programs",
 		Long: `Print address, module, name, BTF ids and other names of every function that
 matches, attachable or not, one a line, separated by tabs; "-" is for what is
 not known or not there.

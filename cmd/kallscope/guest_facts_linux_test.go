@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-quicktest/qt"
+
+	"github.com/kallscope/kallscope"
+	"github.com/kallscope/kallscope/internal/testutil"
+)
+
+// TestGuestWithoutMechanism: kernels without kprobe.multi say so in one
+// sentence, quickly, and list and resolve work.
+func TestGuestWithoutMechanism(t *testing.T) {
+	testutil.Guest(t)
+	want := ""
+	switch testutil.Release(t) {
+	case "6.1":
+		want = "built without CONFIG_FPROBE; list and resolve work here"
+	case "5.10":
+		want = "older than this mechanism (Linux 5.18); list and resolve work here"
+	default:
+		t.Skip("this kernel has kprobe.multi")
+	}
+	_, speech, status := tool("count", "tcp_*")
+	qt.Assert(t, qt.Equals(status, exitError))
+	qt.Assert(t, qt.StringContains(speech, want))
+	qt.Assert(t, qt.Equals(strings.Count(speech, "\n"), 1))
+
+	out, speech, status := tool("list", "tcp_*")
+	qt.Assert(t, qt.Equals(status, exitDone), qt.Commentf("%s", speech))
+	qt.Assert(t, qt.IsTrue(strings.Count(out, "\n") > 250), qt.Commentf("%s", speech))
+	out, _, status = tool("resolve", "vfs_read", "syscall:openat")
+	qt.Assert(t, qt.Equals(status, exitDone))
+	qt.Assert(t, qt.Matches(out, `(0x[0-9a-f]{16}\tvmlinux\t\S+\t#\d+(,#\d+)*\t\S+\n){2}`))
+}
+
+// as runs the tool as another user and returns what it says.
+func as(t *testing.T, uid uint32, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	testutil.Guest(t)
+	self := filepath.Join(t.TempDir(), "kallscope")
+	data, err := os.ReadFile("/proc/self/exe")
+	qt.Assert(t, qt.IsNil(err))
+	qt.Assert(t, qt.IsNil(os.WriteFile(self, data, 0o755)))
+	for dir := self; dir != "/"; dir = filepath.Dir(dir) {
+		qt.Assert(t, qt.IsNil(os.Chmod(dir, 0o755)))
+	}
+	var out, speech bytes.Buffer
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), actEnv+"=kallscope")
+	cmd.Stdout, cmd.Stderr = &out, &speech
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	_ = cmd.Run()
+	return out.String(), speech.String(), cmd.ProcessState.ExitCode()
+}
+
+// TestGuestUnprivileged: names work for everybody, counting says what it takes.
+func TestGuestUnprivileged(t *testing.T) {
+	out, speech, status := as(t, 65534, "list", "vfs_rea*")
+	qt.Assert(t, qt.Equals(status, exitDone), qt.Commentf("%s", speech))
+	qt.Assert(t, qt.StringContains(out, "vfs_read\n"))
+	qt.Assert(t, qt.Matches(speech, `(?s)addresses are hidden \(kernel.kptr_restrict is \d, CAP_SYSLOG is absent\): functions are known by name only\n.*`))
+	qt.Assert(t, qt.StringContains(speech, "which functions can be traced is not known: "))
+	qt.Assert(t, qt.StringContains(speech, "run as root"))
+
+	_, speech, status = as(t, 65534, "count", "vfs_read", "-d", "1")
+	qt.Assert(t, qt.Equals(status, exitError))
+	qt.Assert(t, qt.Matches(speech, `kallscope: count: kprobe.multi: restricted: not permitted: .*; run as root, or with CAP_BPF and CAP_PERFMON\n`))
+}
+
+// TestGuestHiddenAddresses: under kptr_restrict=2 names work, for counting too.
+func TestGuestHiddenAddresses(t *testing.T) {
+	testutil.Guest(t)
+	testutil.Sysctl(t, "kernel.kptr_restrict", "2")
+	out, speech, status := tool("list", "vfs_rea*")
+	qt.Assert(t, qt.Equals(status, exitDone), qt.Commentf("%s", speech))
+	qt.Assert(t, qt.StringContains(out, "vfs_read\n"))
+	qt.Assert(t, qt.StringContains(speech, "addresses are hidden (kernel.kptr_restrict is 2, CAP_SYSLOG is present)"))
+	r := countCalls(t, "getppid:10000", "__do_sys_get*", "--command-only")
+	qt.Assert(t, qt.Equals(r.calls(t, "__do_sys_getppid"), 10000))
+	// Another name than the one that the kernel lists for this address.
+	r = countCalls(t, "getppid:1000", "syscall:getppid", "--command-only")
+	qt.Assert(t, qt.Equals(r.calls(t, "__x64_sys_getppid"), 1000))
+}
+
+// withoutSite returns the address of a function without a site.
+func withoutSite(t *testing.T) string {
+	t.Helper()
+	k, err := kallscope.Live(kallscope.LiveOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	p, err := k.Plan(kallscope.Query{Patterns: []string{"vmlinux:*"}}, kallscope.PlanOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	for skip := range p.Skipped.All() {
+		if skip.Reason == kallscope.ReasonNoSite {
+			return fmt.Sprintf("%#x", skip.Addr)
+		}
+	}
+	t.Fatal("every function has a site")
+	return ""
+}
+
+// TestGuestWithoutFacts: a missing list or BTF is said; what can work does.
+func TestGuestWithoutFacts(t *testing.T) {
+	needKprobeMulti(t)
+	t.Run("BTF", func(t *testing.T) {
+		testutil.Cover(t, "/sys/kernel/btf")
+		_, speech, status := tool("list", "vfs_rea*")
+		qt.Assert(t, qt.Equals(status, exitDone))
+		qt.Assert(t, qt.StringContains(speech, "functions that are in BTF only are missing: BTF of vmlinux: "))
+		_, speech, status = tool("list", "--arg", "struct file *")
+		qt.Assert(t, qt.Equals(status, exitError))
+		qt.Assert(t, qt.StringContains(speech, "select by type: BTF of vmlinux: "))
+		qt.Assert(t, qt.Equals(countCalls(t, "getppid:100", "syscall:getppid", "--command-only").summary.Calls, 100))
+	})
+	t.Run("tracefs", func(t *testing.T) {
+		untraceable := withoutSite(t)
+		testutil.Cover(t, "/proc/kcore")
+		testutil.Cover(t, "/sys/kernel/tracing")
+		_, speech, status := tool("list", "vfs_rea*")
+		qt.Assert(t, qt.Equals(status, exitDone))
+		qt.Assert(t, qt.StringContains(speech, "which functions can be traced is not known: "))
+		// The kernel itself decides then.
+		r := countCalls(t, "getppid:100", "syscall:getppid", untraceable, "--command-only")
+		qt.Assert(t, qt.Equals(r.summary.Calls, 100))
+		qt.Assert(t, qt.Equals(r.summary.Refused, 1))
+	})
+	t.Run("kallsyms", func(t *testing.T) {
+		testutil.Cover(t, "/proc/kallsyms")
+		_, speech, status := tool("list", "vfs_rea*")
+		qt.Assert(t, qt.Equals(status, exitError))
+		qt.Assert(t, qt.StringContains(speech, "input is empty"))
+	})
+}
+
+// TestGuestNothing: what matches nothing, or only what cannot be attached to.
+func TestGuestNothing(t *testing.T) {
+	needKprobeMulti(t)
+	_, speech, status := tool("count", "no_such_function_*", "-d", "1")
+	qt.Assert(t, qt.Equals(status, exitNoMatch))
+	qt.Assert(t, qt.Equals(speech, "no_such_function_*: no function matches\n"))
+	_, speech, status = tool("count", "jiffies", "-d", "1")
+	qt.Assert(t, qt.Equals(status, exitNoMatch))
+	qt.Assert(t, qt.StringContains(speech, "jiffies skipped: data-symbol: a data symbol, not a function"))
+}
+
+// binary returns the real tool where the guest has it (vmrun -copy
+// bin/kallscope:/bin/kallscope), else the test program, and how many MiB more that
+// one may take for its own code and the testing packages.
+func binary() (path string, extra int64) {
+	if _, err := os.Stat("/bin/kallscope"); err == nil {
+		return "/bin/kallscope", 0
+	}
+	return "/proc/self/exe", 5
+}
+
+// TestGuestMemory: everything listed, resolved and counted within its bounds of
+// resident memory, mapped counters included. The aims are 24 and 48 MiB, met
+// with guest time counted in instructions; where it is not, the garbage
+// collector can lag behind by a MiB or two.
+func TestGuestMemory(t *testing.T) {
+	testutil.Guest(t)
+	for _, test := range []struct {
+		args []string
+		mib  int64
+	}{{[]string{"list", "*"}, 27}, {[]string{"resolve", "*"}, 27}, {[]string{"count", "*", "-d", "0.1"}, 48}} {
+		if test.args[0] == "count" {
+			needKprobeMulti(t)
+		}
+		path, extra := binary()
+		cmd := exec.Command(path, test.args...)
+		cmd.Env = append(os.Environ(), actEnv+"=kallscope")
+		begin := time.Now()
+		out, err := cmd.Output()
+		qt.Assert(t, qt.IsNil(err))
+		kib := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+		fmt.Printf("%v: %.1f MiB resident, %d bytes out, %v\n", test.args, float64(kib)/1024, len(out), time.Since(begin).Round(time.Millisecond))
+		qt.Assert(t, qt.IsTrue(kib <= (test.mib+extra)<<10), qt.Commentf("%v: %d KiB, at most %d MiB wanted", test.args, kib, test.mib))
+	}
+}
