@@ -163,19 +163,22 @@ func binary() (path string, extra int64) {
 }
 
 // TestGuestMemory: everything listed, resolved and counted within its bounds of
-// resident memory, mapped counters included. The aims are 24 and 48 MiB, met
-// with guest time counted in instructions; where it is not, the garbage
-// collector can lag behind by a MiB or two.
+// resident memory, mapped counters included: 24 and 48 MiB with guest time
+// counted in instructions (vmrun -icount). In a guest that gets little of the
+// machine the garbage collector lags behind, so short runs allow for that.
 func TestGuestMemory(t *testing.T) {
 	testutil.Guest(t)
 	for _, test := range []struct {
 		args []string
 		mib  int64
-	}{{[]string{"list", "*"}, 27}, {[]string{"resolve", "*"}, 27}, {[]string{"count", "*", "-d", "0.1"}, 48}} {
+	}{{[]string{"list", "*"}, 24}, {[]string{"resolve", "*"}, 24}, {[]string{"count", "*", "-d", "0.1"}, 48}} {
 		if test.args[0] == "count" {
 			needKprobeMulti(t)
 		}
 		path, extra := binary()
+		if testing.Short() {
+			extra += 20
+		}
 		cmd := exec.Command(path, test.args...)
 		cmd.Env = append(os.Environ(), actEnv+"=kallscope")
 		begin := time.Now()
