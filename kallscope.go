@@ -17,8 +17,8 @@ package kallscope
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kallscope/kallscope/internal/btfscan"
 	"github.com/kallscope/kallscope/kallsyms"
@@ -32,6 +32,7 @@ type Kernel struct {
 
 	vmlinux func() (*kallsyms.Table, error) // up to the first module symbol
 	all     func() (*kallsyms.Table, error)
+	whole   atomic.Pointer[kallsyms.Table] // all, once it has been read
 
 	vmlinuxSites func() (*siteList, error)
 	allSites     func() (*siteList, error)
@@ -116,7 +117,9 @@ func (k *Kernel) symbols(s scope) (*kallsyms.Table, error) {
 	if s == scopeVmlinux {
 		return k.vmlinux()
 	}
-	return k.all()
+	table, err := k.all()
+	k.whole.Store(table)
+	return table, err
 }
 
 func (k *Kernel) sites(s scope) (*siteList, error) {
@@ -210,14 +213,17 @@ func (k *Kernel) AppendBTFIDs(dst []BTFID, f Func) []BTFID {
 // Names returns all names of the function's address in its module, in the
 // kernel's order.
 func (k *Kernel) Names(f Func) ([]string, error) {
-	table, err := k.symbols(scopeOf(f.Module))
-	if err != nil {
-		return nil, err
+	table := k.whole.Load()
+	if table == nil {
+		var err error
+		if table, err = k.symbols(scopeOf(f.Module)); err != nil {
+			return nil, err
+		}
 	}
 	var names []string
 	for _, i := range table.At(f.Addr) {
 		if moduleName(table.Module(i)) == f.Module && kallsyms.IsText(table.Type(i)) {
-			names = append(names, strings.Clone(table.Name(i)))
+			names = append(names, table.Name(i))
 		}
 	}
 	return names, nil
