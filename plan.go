@@ -16,8 +16,6 @@ type PlanOptions struct {
 	// Cautious includes the functions that patterns leave out because the
 	// probes themselves call them; see [ReasonDispatch].
 	Cautious bool
-	// Unsafe includes functions that stop the machine; see [ReasonHangs].
-	Unsafe bool
 }
 
 // A Plan is the answer to a query: every candidate is either a target or

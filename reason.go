@@ -27,7 +27,6 @@ const (
 	ReasonFragment
 	ReasonNoSite
 	ReasonSiteUnknown
-	ReasonHangs
 	ReasonDispatch
 	ReasonDuplicate
 	ReasonAmbiguousName
@@ -134,10 +133,6 @@ var reasons = [numReasons]ReasonInfo{
 		Code: "site-unknown", Text: "the kernel's list of traceable functions, which has one name an address, does not decide whether this one is among them",
 		Remedy:    "name it exactly, or run where addresses are visible",
 		Reference: "kernel/trace/ftrace.c: t_show()",
-	},
-	ReasonHangs: {
-		Code: "hangs", Text: "attaching to this function stops the machine",
-		Remedy: "--unsafe overrides, for a machine that may hang",
 	},
 	ReasonDispatch: {
 		Code: "dispatch", Text: "called by the probe mechanism itself on every hit: it would make every other probe dearer and drop its calls",

@@ -20,9 +20,7 @@ const maxSiteOffset = 8
 type siteList struct {
 	addrs []uint64
 	names nameList
-	// invalid counts the left-overs of weak functions, which are in neither.
-	invalid int
-	from    string // the file
+	from  string // the file
 }
 
 // newSiteList sorts addrs, which it keeps.
@@ -89,8 +87,7 @@ func readSites(r io.Reader, withAddrs bool, s scope) (*siteList, error) {
 		switch {
 		case s == scopeVmlinux && len(site.Module) > 0:
 			return false
-		case site.Invalid():
-			l.invalid++
+		case site.Invalid(): // no function: left over from a weak one
 		case withAddrs:
 			l.addrs = append(l.addrs, site.Addr)
 		default:
