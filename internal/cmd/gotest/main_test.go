@@ -115,6 +115,17 @@ func TestFuzzFails(t *testing.T) {
 	qt.Check(t, qt.Matches(out, `(?s).*FAIL\texample.org/m/p FuzzIt: exit status 1\n.*no good.*fuzz: 0 passed, 1 failed, 0 skipped\n`))
 }
 
+func TestTimeUp(t *testing.T) {
+	const end = "fuzz: elapsed: 18s, execs: 10 (0/sec)\n--- FAIL: FuzzParse (18.06s)\n"
+	qt.Check(t, qt.IsTrue(timeUp.MatchString(end+"    context deadline exceeded\nFAIL\nexit status 1\n")))
+	qt.Check(t, qt.IsFalse(timeUp.MatchString(end+`    --- FAIL: FuzzParse (0.00s)
+        parse_test.go:9: context deadline exceeded
+    
+    Failing input written to testdata/fuzz/FuzzParse/1
+FAIL
+`)))
+}
+
 func TestFuzzTime(t *testing.T) {
 	f := fuzzFlags{each: 20 * time.Second, p: 2}
 	qt.Check(t, qt.Equals(f.time(1000), 20*time.Second))
