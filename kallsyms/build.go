@@ -1,9 +1,6 @@
 package kallsyms
 
-import (
-	"errors"
-	"slices"
-)
+import "slices"
 
 // A table is built in chunks of chunkLen symbols. The size of /proc/kallsyms
 // is not known before it has been read; a slice that grows by copying would
@@ -176,15 +173,11 @@ func newBuilderFrom(t *Table) *builder {
 	return b
 }
 
-// finish returns the table with what the scanner knows beside the symbols.
-func (b *builder) finish(s *Scanner) *Table {
+// finish returns the table.
+func (b *builder) finish() *Table {
 	if b.k > 0 {
 		b.flush()
 	}
-	t := b.t
-	t.chunks = slices.Clip(t.chunks)
-	t.lines, t.mapping, t.skipped = s.number, s.mapping, s.skipped
-	t.warnings, t.stopped = s.warnings, s.stopped
-	t.truncated = errors.Is(s.err, ErrTruncated)
-	return t
+	b.t.chunks = slices.Clip(b.t.chunks)
+	return b.t
 }

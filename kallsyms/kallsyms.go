@@ -170,8 +170,12 @@ func (b *builder) read(s *Scanner) (*Table, error) {
 		b.add(s.buf, &s.word)
 	}
 	err := s.Err()
-	if err != nil && !errors.Is(err, ErrTruncated) {
+	truncated := errors.Is(err, ErrTruncated)
+	if err != nil && !truncated {
 		return nil, err
 	}
-	return b.finish(s), err
+	t := b.finish()
+	t.lines, t.mapping, t.skipped = s.number, s.mapping, s.skipped
+	t.warnings, t.stopped, t.truncated = s.warnings, s.stopped, truncated
+	return t, err
 }
