@@ -215,7 +215,7 @@ func (s *selection) has(kind func(*selected) bool) bool {
 // objects returns the BTF objects that the query can match in.
 func (p *planner) objects() []string {
 	objects := []string{Vmlinux}
-	if p.scope == scopeAll {
+	if p.scope != scopeVmlinux {
 		modules, err := p.kernel.source.btfObjects()
 		if err != nil {
 			p.btfUnknown(err)

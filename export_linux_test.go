@@ -1,5 +1,10 @@
 package kallscope
 
+import "github.com/kallscope/kallscope/kallsyms"
+
+// VmlinuxSymbolsFromMemory returns the symbols of vmlinux that its memory has.
+func VmlinuxSymbolsFromMemory() (*kallsyms.Table, error) { return newLive("/").vmlinuxFromMemory() }
+
 // ModuleSymbolsFromMemory returns the symbols of all modules, as lines.
 func ModuleSymbolsFromMemory() ([]string, error) {
 	table, err := newLive("/").symbolsFromMemory()

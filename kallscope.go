@@ -30,9 +30,8 @@ type Kernel struct {
 	identity Identity
 	source   source
 
-	vmlinux func() (*kallsyms.Table, error) // up to the first module symbol
-	all     func() (*kallsyms.Table, error)
-	whole   atomic.Pointer[kallsyms.Table] // all, once it has been read
+	tables [scopeAll + 1]func() (*kallsyms.Table, error)
+	loaded [scopeAll + 1]atomic.Pointer[kallsyms.Table]
 
 	vmlinuxSites func() (*siteList, error)
 	allSites     func() (*siteList, error)
@@ -63,16 +62,17 @@ type Identity struct {
 // A scope is the part of the kernel that a query can match in. The kernel's
 // lists have vmlinux first and get slow behind it: each module symbol costs a
 // walk over the module list (kernel/module/kallsyms.c: module_get_kallsym()).
-type scope bool
+type scope int
 
 const (
-	scopeAll     scope = false
-	scopeVmlinux scope = true
+	scopeVmlinux scope = iota
+	scopeModules       // and vmlinux
+	scopeAll           // and the code that the kernel makes at run time
 )
 
 // A source reads the facts of a kernel: the running one, or a file.
 type source interface {
-	// symbols returns the symbol table, without modules for scopeVmlinux.
+	// symbols returns the symbol table of the scope; it may have more.
 	symbols(scope) (*kallsyms.Table, error)
 	// sites returns the ftrace records with addresses, or by name where the
 	// kernel lists no addresses (before v6.5).
@@ -89,14 +89,14 @@ type source interface {
 	blacklist() ([]CodeRange, error)
 	// switches returns the settings that decide what works.
 	switches() Switches
+	// fallbacks says what was read in a slower way than the best, and why.
+	fallbacks() []string
 }
 
 func newKernel(id Identity, src source) *Kernel {
-	return &Kernel{
+	k := &Kernel{
 		identity:     id,
 		source:       src,
-		vmlinux:      sync.OnceValues(func() (*kallsyms.Table, error) { return src.symbols(scopeVmlinux) }),
-		all:          sync.OnceValues(func() (*kallsyms.Table, error) { return src.symbols(scopeAll) }),
 		vmlinuxSites: sync.OnceValues(func() (*siteList, error) { return src.sites(scopeVmlinux) }),
 		allSites:     sync.OnceValues(func() (*siteList, error) { return src.sites(scopeAll) }),
 		siteNames:    src.siteNames,
@@ -104,22 +104,37 @@ func newKernel(id Identity, src source) *Kernel {
 		switches:     sync.OnceValue(src.switches),
 		btf:          make(map[string]btfResult),
 	}
+	for s := range k.tables {
+		k.tables[s] = sync.OnceValues(func() (*kallsyms.Table, error) { return src.symbols(scope(s)) })
+	}
+	return k
 }
 
 // Identity returns release, build id and architecture.
 func (k *Kernel) Identity() Identity { return k.identity }
 
-// Symbols returns the whole symbol table, modules included. Reading it costs
-// the kernel about 250 ns a symbol natively, and more with many modules.
-func (k *Kernel) Symbols() (*kallsyms.Table, error) { return k.all() }
+// Symbols returns the whole symbol table as /proc/kallsyms shows it: modules,
+// and the code that the kernel makes at run time, included. Reading it costs the
+// kernel about 250 ns a symbol natively, and more with many modules.
+func (k *Kernel) Symbols() (*kallsyms.Table, error) { return k.symbols(scopeAll) }
 
 func (k *Kernel) symbols(s scope) (*kallsyms.Table, error) {
-	if s == scopeVmlinux {
-		return k.vmlinux()
+	table, err := k.tables[s]()
+	if err == nil {
+		k.loaded[s].Store(table)
 	}
-	table, err := k.all()
-	k.whole.Store(table)
 	return table, err
+}
+
+// anySymbols returns a table that has the scope, preferably one that has been
+// read.
+func (k *Kernel) anySymbols(s scope) (*kallsyms.Table, error) {
+	for wider := s; wider <= scopeAll; wider++ {
+		if table := k.loaded[wider].Load(); table != nil {
+			return table, nil
+		}
+	}
+	return k.symbols(s)
 }
 
 func (k *Kernel) sites(s scope) (*siteList, error) {
@@ -163,6 +178,10 @@ func (s Switches) hidden() string {
 	}
 	return fmt.Sprintf("kernel.kptr_restrict is %s, CAP_SYSLOG is %s", cmp.Or(s.KptrRestrict, "unreadable"), syslog)
 }
+
+// Fallbacks says which facts were read in a slower way than the best, and why:
+// what -v shows.
+func (k *Kernel) Fallbacks() []string { return k.source.fallbacks() }
 
 // Switches returns the settings as they were when they were first asked for.
 func (k *Kernel) Switches() Switches { return k.switches() }
@@ -213,12 +232,9 @@ func (k *Kernel) AppendBTFIDs(dst []BTFID, f Func) []BTFID {
 // Names returns all names of the function's address in its module, in the
 // kernel's order.
 func (k *Kernel) Names(f Func) ([]string, error) {
-	table := k.whole.Load()
-	if table == nil {
-		var err error
-		if table, err = k.symbols(scopeOf(f.Module)); err != nil {
-			return nil, err
-		}
+	table, err := k.anySymbols(scopeOf(f.Module))
+	if err != nil {
+		return nil, err
 	}
 	var names []string
 	for _, i := range table.At(f.Addr) {
@@ -229,7 +245,15 @@ func (k *Kernel) Names(f Func) ([]string, error) {
 	return names, nil
 }
 
-func scopeOf(module string) scope { return scope(module == Vmlinux) }
+func scopeOf(module string) scope {
+	switch {
+	case module == Vmlinux:
+		return scopeVmlinux
+	case kallsyms.IsPseudoModule(module):
+		return scopeAll
+	}
+	return scopeModules
+}
 
 func moduleName(m string) string {
 	if m == "" {

@@ -10,9 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/kallscope/kallscope/internal/btfscan"
 	"github.com/kallscope/kallscope/internal/tracefs"
@@ -70,13 +70,14 @@ type live struct {
 	root       string
 	vmlinux    func() (*kallsyms.Table, error)
 	vmlinuxBTF func() (*btfscan.BTF, error)
-	// read is a table that has been read, with modules or without.
-	read atomic.Pointer[kallsyms.Table]
+
+	mu   sync.Mutex
+	slow []string // what was read in a slower way, and why
 }
 
 func newLive(root string) *live {
 	l := &live{root: root}
-	l.vmlinux = sync.OnceValues(func() (*kallsyms.Table, error) { return l.readSymbols(scopeVmlinux) })
+	l.vmlinux = sync.OnceValues(l.readVmlinux)
 	l.vmlinuxBTF = sync.OnceValues(func() (*btfscan.BTF, error) { return l.readBTF(Vmlinux, nil) })
 	return l
 }
@@ -84,23 +85,30 @@ func newLive(root string) *live {
 func (l *live) path(name string) string { return filepath.Join(l.root, name) }
 
 func (l *live) symbols(s scope) (*kallsyms.Table, error) {
-	if s == scopeVmlinux {
+	switch s {
+	case scopeVmlinux:
 		return l.vmlinux()
-	}
-	if l.countModules() >= manyModules {
-		if table, err := l.symbolsFromMemory(); err == nil {
+	case scopeModules:
+		table, err := l.symbolsFromMemory()
+		if err == nil {
 			return table, nil
 		}
+		l.fallBack("symbols of modules", err)
 	}
-	return l.readSymbols(scopeAll)
+	return l.readSymbols(s)
 }
 
-func (l *live) countModules() int {
-	modules, err := os.ReadFile(l.path("proc/modules"))
-	if err != nil {
-		return 0
-	}
-	return bytes.Count(modules, []byte{'\n'})
+// fallBack notes that facts are read from the kernel's lists.
+func (l *live) fallBack(what string, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.slow = append(l.slow, fmt.Sprintf("%s not read from memory: %v", what, why))
+}
+
+func (l *live) fallbacks() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.slow)
 }
 
 func (l *live) readSymbols(s scope) (*kallsyms.Table, error) {
@@ -126,17 +134,18 @@ func (l *live) readSymbols(s scope) (*kallsyms.Table, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	l.read.Store(table)
 	return table, nil
 }
 
 // sites prefers memory, which is read in a twentieth of the time of the list
 // and needs no tracefs.
 func (l *live) sites(s scope) (*siteList, error) {
-	if list, err := l.sitesFromMemory(); err == nil {
+	list, err := l.sitesFromMemory()
+	if err == nil {
 		return list, nil
 	}
-	list, err := l.readSites(tracefs.SitesFile, s)
+	l.fallBack("sites", err)
+	list, err = l.readSites(tracefs.SitesFile, s)
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrRestricted) {
 		return l.siteNames(s)
 	}

@@ -1,48 +1,104 @@
 package kallscope
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/kallscope/kallscope/internal/btfscan"
 	"github.com/kallscope/kallscope/internal/kcore"
 	"github.com/kallscope/kallscope/kallsyms"
 )
 
-// manyModules is from how many loaded modules on their symbols are read from
-// memory. /proc/kallsyms walks the module list for each symbol of a module, so
-// its cost grows with the square: 30 ms more for 100 modules, 24 s for 1,472
-// on 6.12 under emulation.
-const manyModules = 50
+// The kernel's lists are slow: it formats /proc/kallsyms at 2,400 instructions
+// a line and walks over the module list for each symbol of a module. The memory
+// behind them is read in a small part of the time. Nothing is read there that
+// the lists do not show to this process.
+
+// readVmlinux reads the symbols of vmlinux.
+func (l *live) readVmlinux() (*kallsyms.Table, error) {
+	table, err := l.vmlinuxFromMemory()
+	if err != nil {
+		l.fallBack("symbols of vmlinux", err)
+		return l.readSymbols(scopeVmlinux)
+	}
+	return table, nil
+}
+
+func (l *live) vmlinuxFromMemory() (*kallsyms.Table, error) {
+	mem, err := kcore.Open(l.path("proc/kcore"))
+	if err != nil {
+		return nil, err
+	}
+	defer mem.Close()
+	table, err := mem.Symbols()
+	if err != nil {
+		return nil, err
+	}
+	return table, l.compareFirstPage(table)
+}
+
+// compareFirstPage fails unless the first page of /proc/kallsyms shows the same
+// symbols: memory must not be a way around kptr_restrict.
+func (l *live) compareFirstPage(table *kallsyms.Table) error {
+	f, err := os.Open(l.path("proc/kallsyms"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	page := make([]byte, os.Getpagesize())
+	n, err := f.Read(page)
+	if err != nil {
+		return err
+	}
+	page = page[:bytes.LastIndexByte(page[:n], '\n')+1]
+	shown, err := kallsyms.Parse(page, kallsyms.Options{})
+	if err != nil {
+		return err
+	}
+	var any uint64 // x86 before v6.15 begins with real zeros
+	for i, s := range shown.All() {
+		if i >= table.Len() || table.Symbol(i) != s {
+			return fmt.Errorf("symbol %d is not the one that /proc/kallsyms shows, %v", i, s)
+		}
+		any |= s.Addr
+	}
+	if any == 0 {
+		return errors.New("/proc/kallsyms hides addresses")
+	}
+	return nil
+}
 
 // memory is what reading the kernel's memory needs: the file, and where the
 // variables and the fields of structs are.
 type memory struct {
 	*kcore.Memory
 	btf   *btfscan.BTF
-	table *kallsyms.Table
+	table *kallsyms.Table // of vmlinux
 }
 
-// openMemory fails unless the kernel shows its addresses to this process:
-// memory must not be a way around kptr_restrict.
-func (l *live) openMemory() (*memory, error) {
-	table := l.read.Load()
-	if table == nil {
-		var err error
-		if table, err = l.vmlinux(); err != nil {
-			return nil, err
+// openMemory fails unless the kernel shows its addresses to this process.
+func (l *live) openMemory() (_ *memory, err error) {
+	mem, err := kcore.Open(l.path("proc/kcore"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			mem.Close()
 		}
-	}
-	if table.State() != kallsyms.Visible {
-		return nil, errors.New("addresses are hidden")
-	}
+	}()
 	b, err := l.vmlinuxBTF()
 	if err != nil {
 		return nil, err
 	}
-	mem, err := kcore.Open(l.path("proc/kcore"))
+	table, err := l.vmlinux()
 	if err != nil {
 		return nil, err
+	}
+	if table.State() != kallsyms.Visible {
+		return nil, errors.New("addresses are hidden")
 	}
 	return &memory{mem, b, table}, nil
 }
@@ -50,7 +106,7 @@ func (l *live) openMemory() (*memory, error) {
 // variable returns the address of a variable of vmlinux, whatever its letter
 // (see isText). One look-up is no reason to build the table's index by name.
 func (m *memory) variable(name string) (uint64, error) {
-	for i := range m.table.InModule("") {
+	for i := range m.table.Len() {
 		if m.table.Name(i) == name {
 			return m.table.Addr(i), nil
 		}
@@ -79,18 +135,14 @@ func (l *live) sitesFromMemory() (*siteList, error) {
 	return newSiteList(addrs, "/proc/kcore"), nil
 }
 
-// symbolsFromMemory returns the symbols of vmlinux from kallsyms and those of
-// modules from memory. The pseudo-modules, which come last in kallsyms, are not
-// among them.
+// symbolsFromMemory returns the symbols of vmlinux and those of modules, the
+// latter from memory.
 func (l *live) symbolsFromMemory() (*kallsyms.Table, error) {
 	m, err := l.openMemory()
 	if err != nil {
 		return nil, err
 	}
 	defer m.Close()
-	if m.table, err = l.vmlinux(); err != nil {
-		return nil, err
-	}
 	head, err := m.variable("modules")
 	if err != nil {
 		return nil, err

@@ -74,18 +74,45 @@ func (q Query) compile() (compiled, error) {
 	return c, nil
 }
 
-// scope returns how far the kernel's lists must be read.
+// scope returns what the query can match in.
 func (c *compiled) scope() scope {
 	if len(c.modules) > 0 && !slices.ContainsFunc(c.modules, beyondVmlinux) {
 		return scopeVmlinux
 	}
-	if slices.ContainsFunc(c.patterns, func(p pattern.Pattern) bool { return !p.Exclude && beyondVmlinux(p) }) {
+	s := scopeVmlinux
+	for i := range c.patterns {
+		if p := &c.patterns[i]; !p.Exclude {
+			s = max(s, scopeOfPattern(p))
+		}
+	}
+	if s > scopeVmlinux && slices.ContainsFunc(c.modules, func(p pattern.Pattern) bool { return kallsyms.IsPseudoModule(p.Module) }) {
 		return scopeAll
 	}
-	return scopeVmlinux
+	return s
 }
 
 func beyondVmlinux(p pattern.Pattern) bool { return !p.VmlinuxOnly() }
+
+// scopeOfPattern returns what a pattern can match in. Code that the kernel makes
+// at run time can be no target: it is read for who asks for it.
+func scopeOfPattern(p *pattern.Pattern) scope {
+	switch {
+	case p.VmlinuxOnly():
+		return scopeVmlinux
+	case kallsyms.IsPseudoModule(p.Module), hasPrefix(p.Name, runtimeNames):
+		return scopeAll
+	}
+	return scopeModules
+}
+
+func hasPrefix(s string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(s, prefix) })
+}
+
+// runtimeNames begin the names of code made at run time (bpf_prog_ksym_set_name()
+// and its neighbours in kernel/bpf, ftrace_get_trampoline_kallsym(),
+// kprobe_cache_get_kallsym()).
+var runtimeNames = []string{"bpf_prog_", "bpf_trampoline_", "bpf_dispatcher_", "ftrace_trampoline", "kprobe_insn_page", "kprobe_optinsn_page"}
 
 // A selection decides which names a query includes, in one symbol table.
 type selection struct {
@@ -170,7 +197,7 @@ func (s *selection) bindAddr(i int, p pattern.Pattern, t *kallsyms.Table) (probl
 	case !ok && len(t.At(p.Addr)) > 0:
 		return fmt.Sprintf("a data symbol is at this address: %s", t.Name(t.At(p.Addr)[0]))
 	case !ok:
-		return "no function is at this address"
+		return "no function of vmlinux or a module is at this address"
 	case loc.Offset > maxSiteOffset:
 		return fmt.Sprintf("this is %s+%#x; the entry is %#x", loc.Symbol.Name, loc.Offset, loc.Symbol.Addr)
 	case p.Exclude:

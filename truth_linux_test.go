@@ -134,6 +134,29 @@ func compareNames(t *testing.T, p *kallscope.Plan) {
 	}
 }
 
+// TestGuestSymbolsFromMemory: the symbols of vmlinux from memory are those of
+// the list, in its order.
+func TestGuestSymbolsFromMemory(t *testing.T) {
+	testutil.Guest(t)
+	fromMemory, err := kallscope.VmlinuxSymbolsFromMemory()
+	if err != nil {
+		testutil.NotOn(t, err, "6.1", "6.12", "7.3")
+		return
+	}
+	table, err := liveGuest(t).Symbols()
+	qt.Assert(t, qt.IsNil(err))
+	n := 0
+	for i := range table.InModule("") {
+		if got, want := fromMemory.Symbol(i), table.Symbol(i); got != want {
+			t.Fatalf("symbol %d is %v, want %v", i, got, want)
+		}
+		n++
+	}
+	qt.Assert(t, qt.Equals(fromMemory.Len(), n))
+	qt.Assert(t, qt.IsTrue(n > 50_000))
+	fmt.Printf("%s: %d symbols of vmlinux\n", testutil.Release(t), n)
+}
+
 // TestGuestModuleSymbols: module symbols from memory are those that kallsyms
 // shows.
 func TestGuestModuleSymbols(t *testing.T) {

@@ -157,7 +157,7 @@ func (f *countFlags) run(s stdio) (err error) {
 		return err
 	}
 	r.planned = time.Now()
-	tell(s.err, r.plan)
+	f.tell(s.err, k, r.plan)
 	tellSkipped(s.err, r.plan)
 	if len(r.plan.Targets) == 0 {
 		return errNoMatch

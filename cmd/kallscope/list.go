@@ -59,7 +59,7 @@ func (f *listFlags) run(s stdio, args []string) error {
 	if err != nil {
 		return err
 	}
-	tell(s.err, plan)
+	f.tell(s.err, k, plan)
 	if f.verbose {
 		fmt.Fprintln(s.err, summary(plan))
 	}

@@ -91,8 +91,14 @@ func (q *queryFlags) readFile(file string, stdin io.Reader) error {
 	return nil
 }
 
-// tell says on w what a plan could not know, and which patterns found nothing.
-func tell(w io.Writer, p *kallscope.Plan) {
+// tell says on w what a plan could not know, and which patterns found nothing;
+// with -v also what was read in a slower way.
+func (q *queryFlags) tell(w io.Writer, k *kallscope.Kernel, p *kallscope.Plan) {
+	if q.verbose {
+		for _, f := range k.Fallbacks() {
+			fmt.Fprintln(w, f)
+		}
+	}
 	if p.Facts.Hidden != "" {
 		fmt.Fprintf(w, "addresses are hidden (%s): functions are known by name only\n", p.Facts.Hidden)
 	}

@@ -54,7 +54,7 @@ func runResolve(s stdio, f *queryFlags, args []string) error {
 	}
 	// Who resolves asks what a name is, not whether it can be traced.
 	plan.Facts.SitesUnknown = ""
-	tell(s.err, plan)
+	f.tell(s.err, k, plan)
 	if f.verbose {
 		fmt.Fprintln(s.err, summary(plan))
 	}

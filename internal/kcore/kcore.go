@@ -2,7 +2,8 @@
 //
 // It is the way past lists that the kernel writes slowly: a list of 40,000
 // lines costs 200 to 400 ms to format under emulation and grows with the square
-// of the number of modules, the memory behind it is half a megabyte. Reading
+// of the number of modules, the memory behind it is half a megabyte. The symbols
+// of vmlinux, of modules and the ftrace records are read like this. Reading
 // takes root with CAP_SYS_RAWIO and no lockdown=confidentiality
 // (fs/proc/kcore.c: open_kcore()), so there is always a list to fall back to.
 package kcore
@@ -26,11 +27,15 @@ type Memory struct {
 	file     *os.File
 	order    binary.ByteOrder
 	segments []segment // by address
+	notes    []byte
 }
 
 type segment struct{ addr, size, offset uint64 }
 
-// Open opens the file, usually /proc/kcore. It reads the headers only.
+// maxNotes bounds the notes that are read: registers and a page of text.
+const maxNotes = 1 << 16
+
+// Open opens the file, usually /proc/kcore. It reads the headers and notes only.
 func Open(path string) (_ *Memory, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -50,8 +55,14 @@ func Open(path string) (_ *Memory, err error) {
 	}
 	m := &Memory{file: f, order: e.ByteOrder}
 	for _, p := range e.Progs {
-		if p.Type == elf.PT_LOAD {
+		switch p.Type {
+		case elf.PT_LOAD:
 			m.segments = append(m.segments, segment{p.Vaddr, p.Memsz, p.Off})
+		case elf.PT_NOTE:
+			m.notes = make([]byte, min(p.Filesz, maxNotes))
+			if _, err := p.ReadAt(m.notes, 0); err != nil {
+				return nil, fmt.Errorf("%s: notes: %w", path, err)
+			}
 		}
 	}
 	slices.SortFunc(m.segments, func(a, b segment) int { return cmp.Compare(a.addr, b.addr) })
