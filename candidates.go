@@ -13,14 +13,14 @@ import (
 // walkEntries decides about each entry address that the query includes.
 func (p *planner) walkEntries() {
 	for syms, end := range entries(p.table, p.isText) {
-		symbol, hit := p.choose(syms)
+		c := p.choose(syms)
 		switch {
-		case hit == noHit:
+		case c.hit == noHit:
 		case p.aliasExcluded(syms):
-			p.sel.byIndex[hit].hits++
-			p.plan.Skipped.addSymbol(symbol, ReasonExcludedAlias)
+			p.sel.byIndex[c.hit].hits++
+			p.plan.Skipped.addSymbol(c.symbol, ReasonExcludedAlias)
 		default:
-			p.decide(symbol, hit, p.sites.at(p.table.Addr(symbol), end))
+			p.decide(c, p.sites.at(p.table.Addr(c.symbol), end))
 		}
 	}
 }
@@ -58,8 +58,8 @@ func (p *planner) walkNames() {
 			continue
 		}
 		syms[0] = i
-		if symbol, hit := p.choose(syms); hit != noHit {
-			p.decide(symbol, hit, p.siteOfName(i, hit))
+		if c := p.choose(syms); c.hit != noHit {
+			p.decide(c, p.siteOfName(i, c.hit))
 		}
 	}
 }
@@ -77,29 +77,34 @@ func (p *planner) siteOfName(i, hit int) siteState {
 	return siteUnknown
 }
 
-// choose returns the symbol that stands for those at one address, and the
-// pattern that includes it: the first that a pattern includes, names of real
-// functions before those of padding and the like. One excluded name excludes
-// the address.
-func (p *planner) choose(syms []int) (symbol, hit int) {
-	hit = noHit
-	function := false // the chosen one is
+// A choice is the symbol that stands for an address, and the pattern that
+// includes it.
+type choice struct {
+	symbol, hit int
+	class       kallsyms.Class
+}
+
+// choose returns the choice among the symbols at one address: the first that a
+// pattern includes, names of real functions before those of padding and the
+// like.
+func (p *planner) choose(syms []int) choice {
+	chosen := choice{hit: noHit}
 	for _, i := range syms {
 		module, name := p.table.Module(i), p.table.Name(i)
 		class := kallsyms.Classify(name)
 		p.wanted.noteSuffixed(moduleName(module), name, class)
-		h := p.sel.include(module, name, p.table.Addr(i))
-		if h != noHit && class.IsFunction() {
+		hit := p.sel.include(module, name, p.table.Addr(i))
+		if hit != noHit && class.IsFunction() {
 			p.wanted.note(moduleName(module), name)
 		}
-		if h == noHit || hit != noHit && (function || !class.IsFunction()) {
+		if hit == noHit || chosen.hit != noHit && (chosen.class.IsFunction() || !class.IsFunction()) {
 			continue
 		}
 		if p.types.fits(p.kernel, moduleName(module), name) {
-			symbol, hit, function = i, h, class.IsFunction()
+			chosen = choice{i, hit, class}
 		}
 	}
-	return symbol, hit
+	return chosen
 }
 
 // aliasExcluded reports whether one of several names of an address is excluded:
@@ -111,13 +116,13 @@ func (p *planner) aliasExcluded(syms []int) bool {
 	return slices.ContainsFunc(syms, func(i int) bool { return p.sel.excludes(p.table.Module(i), p.table.Name(i)) })
 }
 
-func (p *planner) decide(symbol, hit int, site siteState) {
-	p.sel.byIndex[hit].hits++
-	if r := p.verdict(symbol, hit, site); r != ReasonNone {
-		p.plan.Skipped.addSymbol(symbol, r)
+func (p *planner) decide(c choice, site siteState) {
+	p.sel.byIndex[c.hit].hits++
+	if r := p.verdict(c, site); r != ReasonNone {
+		p.plan.Skipped.addSymbol(c.symbol, r)
 		return
 	}
-	p.targets = append(p.targets, uint32(symbol))
+	p.targets = append(p.targets, uint32(c.symbol))
 }
 
 // conclude makes the targets, now that their number is known.
@@ -246,7 +251,7 @@ func (p *planner) wantObject(object string, kind func(*selected) bool) {
 	if partial := b.Partial(); partial != nil {
 		p.btfUnknown(partial)
 	}
-	in := p.wanted[object]
+	in, n := p.wanted[object], 0
 	for i := range b.FuncCount() {
 		name := b.Func(i).Name
 		hit := p.sel.include(object, name, 0)
@@ -258,8 +263,16 @@ func (p *planner) wantObject(object string, kind func(*selected) bool) {
 			p.wanted[object] = in
 		}
 		in.state[i] = p.sightingOf(object, name, hit)
+		n++
+	}
+	if n > manyNames {
+		b.IndexNames()
 	}
 }
+
+// manyNames is from how many wanted functions on the symbols are looked up in a
+// hash index.
+const manyNames = 4096
 
 // sightingOf is for exact names, which are wanted after the symbols have been
 // walked over.

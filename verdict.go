@@ -46,11 +46,10 @@ func ofClass(c kallsyms.Class) func(*planner, *question) bool {
 }
 
 // verdict returns why a candidate is not a target, or ReasonNone.
-func (p *planner) verdict(symbol, hit int, site siteState) Reason {
-	name := p.table.Name(symbol)
+func (p *planner) verdict(c choice, site siteState) Reason {
 	p.question = question{
-		addr: p.table.Addr(symbol), module: p.table.Module(symbol), name: name,
-		class: kallsyms.Classify(name), site: site, hit: &p.sel.byIndex[hit],
+		addr: p.table.Addr(c.symbol), module: p.table.Module(c.symbol), name: p.table.Name(c.symbol),
+		class: c.class, site: site, hit: &p.sel.byIndex[c.hit],
 	}
 	for i := range checks {
 		if c := &checks[i]; c.holds(p, &p.question) {

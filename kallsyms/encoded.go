@@ -67,25 +67,21 @@ func (e *Encoded) Table() (*Table, error) {
 // decoder takes one symbol after the other from the names.
 type decoder struct {
 	names  []byte
-	tokens [256]token
-	text   [maxEncodedName + 2*tokenRoom]byte // type letter and name
+	length [256]uint16 // of each token
+	short  [256]uint64 // its first bytes, the first in the lowest byte
+	long   [256][]byte // all of it
+	text   [2 * maxEncodedName]byte
 }
 
-// token is one string of the table. Nearly all are short: copying tokenRoom
-// bytes whatever the length costs less than deciding how many to copy.
-type token struct {
-	short [tokenRoom]byte
-	n     int
-	long  []byte // when it has more than tokenRoom bytes
-}
-
+// tokenRoom is how many bytes of a token are copied whatever its length. Nearly
+// all are shorter: that costs less than deciding how many to copy.
 const tokenRoom = 8
 
 func (d *decoder) loadTokens(e *Encoded) error {
-	if len(e.TokenIndex) != 2*len(d.tokens) {
-		return fmt.Errorf("the token index has %d bytes, not %d", len(e.TokenIndex), 2*len(d.tokens))
+	if len(e.TokenIndex) != 2*len(d.long) {
+		return fmt.Errorf("the token index has %d bytes, not %d", len(e.TokenIndex), 2*len(d.long))
 	}
-	for i := range d.tokens {
+	for i := range d.long {
 		at := int(e.Order.Uint16(e.TokenIndex[2*i:]))
 		if at > len(e.TokenTable) {
 			return fmt.Errorf("token %d is outside of the token table", i)
@@ -94,14 +90,13 @@ func (d *decoder) loadTokens(e *Encoded) error {
 		if n < 0 || n > maxEncodedName {
 			return fmt.Errorf("token %d does not end", i)
 		}
-		if wordEnd(e.TokenTable[at:at+n], 0) != n {
+		text := e.TokenTable[at : at+n]
+		if wordEnd(text, 0) != n {
 			return fmt.Errorf("token %d is not text", i)
 		}
-		t := &d.tokens[i]
-		if t.n = n; n > tokenRoom {
-			t.long = e.TokenTable[at : at+n]
-		}
-		copy(t.short[:], e.TokenTable[at:at+n])
+		var room [tokenRoom]byte
+		copy(room[:], text)
+		d.length[i], d.short[i], d.long[i] = uint16(n), binary.LittleEndian.Uint64(room[:]), text
 	}
 	return nil
 }
@@ -113,18 +108,20 @@ func (d *decoder) next() (end int, err error) {
 		return 0, err
 	}
 	for _, c := range codes {
-		t := &d.tokens[c]
-		if end+t.n > maxEncodedName {
-			return 0, fmt.Errorf("the name is longer than %d bytes", maxEncodedName)
+		n := int(d.length[c])
+		if end > maxEncodedName {
+			break
 		}
-		if t.long != nil {
-			copy(d.text[end:], t.long)
-		} else {
-			*(*[tokenRoom]byte)(d.text[end:]) = t.short
+		binary.LittleEndian.PutUint64(d.text[end:], d.short[c])
+		if n > tokenRoom {
+			copy(d.text[end:], d.long[c])
 		}
-		end += t.n
+		end += n
 	}
-	if end < 2 || !isType(d.text[0]) {
+	switch {
+	case end > maxEncodedName:
+		return 0, fmt.Errorf("the name is longer than %d bytes", maxEncodedName)
+	case end < 2, !isType(d.text[0]):
 		return 0, fmt.Errorf("no type and name: %q", clip(d.text[:end]))
 	}
 	return end, nil

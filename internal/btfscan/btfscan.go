@@ -23,6 +23,7 @@ package btfscan
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -50,6 +51,7 @@ type BTF struct {
 	offsets lazy[[]uint32]
 	values  lazy[[]packedValue]
 	sorted  lazy[bool]
+	hashed  atomic.Bool
 	byName  lazy[nameIndex]
 }
 

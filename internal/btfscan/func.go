@@ -103,7 +103,7 @@ func (b *BTF) Sorted() bool {
 // be several: 458 names of Debian's 6.1 kernel are there more than once.
 //
 // The first call looks whether names are sorted and else builds a hash index,
-// about 10 bytes a function.
+// about 10 bytes a function; see [BTF.IndexNames].
 func (b *BTF) ByName(name string) []Func {
 	var found []Func
 	for i := range b.Indexes(name) {
@@ -116,7 +116,7 @@ func (b *BTF) ByName(name string) []Func {
 // [BTF.ByName] without allocation.
 func (b *BTF) Indexes(name string) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		if b.Sorted() {
+		if !b.hashed.Load() && b.Sorted() {
 			if i := b.searchSorted(name); i >= 0 {
 				yield(i)
 			}
@@ -129,6 +129,13 @@ func (b *BTF) Indexes(name string) iter.Seq[int] {
 			}
 		}
 	}
+}
+
+// IndexNames builds the hash index even where names are sorted and a binary
+// search would do. It pays off from some thousand look-ups on.
+func (b *BTF) IndexNames() {
+	b.byName.get(b.indexNames)
+	b.hashed.Store(true)
 }
 
 // searchSorted returns the index of name, or -1.
