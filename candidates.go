@@ -129,7 +129,7 @@ func (p *planner) decide(c choice, site siteState) {
 func (p *planner) conclude() {
 	p.plan.Targets = make([]Target, len(p.targets))
 	for i, symbol := range p.targets {
-		p.plan.Targets[i] = Target{funcOf(p.table, int(symbol)), p.options.Mechanism}
+		p.plan.Targets[i] = Target{Func: funcOf(p.table, int(symbol)), Mechanism: p.options.Mechanism}
 	}
 	p.targets = nil
 }

@@ -1,6 +1,9 @@
 package kallscope
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A Mechanism is a way in which the kernel runs a BPF program on a function.
 type Mechanism uint8
@@ -8,8 +11,24 @@ type Mechanism uint8
 // The mechanisms. MechanismAuto leaves the choice to the plan.
 const (
 	MechanismAuto Mechanism = iota
+	// KprobeMulti, KretprobeMulti and KprobeSession make one link for any
+	// number of functions, by address. A session runs on entry and on return.
 	KprobeMulti
 	KretprobeMulti
+	KprobeSession
+	// Fentry, Fexit and Fsession take a program of its own for each function,
+	// by BTF id.
+	Fentry
+	Fexit
+	Fsession
+	// FentryMulti, FexitMulti and FsessionMulti make one link for any number
+	// of functions of one BTF object, by BTF id.
+	FentryMulti
+	FexitMulti
+	FsessionMulti
+	// Kprobe and Kretprobe take a perf event for each function.
+	Kprobe
+	Kretprobe
 	numMechanisms
 )
 
@@ -17,6 +36,15 @@ var mechanismNames = [numMechanisms]string{
 	MechanismAuto:  "auto",
 	KprobeMulti:    "kprobe.multi",
 	KretprobeMulti: "kretprobe.multi",
+	KprobeSession:  "kprobe.session",
+	Fentry:         "fentry",
+	Fexit:          "fexit",
+	Fsession:       "fsession",
+	FentryMulti:    "fentry.multi",
+	FexitMulti:     "fexit.multi",
+	FsessionMulti:  "fsession.multi",
+	Kprobe:         "kprobe",
+	Kretprobe:      "kretprobe",
 }
 
 // String returns the name as in libbpf's section names, such as "kprobe.multi".
@@ -27,9 +55,23 @@ func (m Mechanism) String() string {
 	return mechanismNames[m]
 }
 
+// ByBTF reports whether the kernel is told the function by its BTF id, and
+// finds the address itself; see [Kernel.TracingID].
+func (m Mechanism) ByBTF() bool { return m >= Fentry && m <= FsessionMulti }
+
+// PerFunction reports whether each function takes a link of its own: file
+// descriptors, and an RCU grace period to detach.
+func (m Mechanism) PerFunction() bool {
+	return m >= Fentry && m <= Fsession || m == Kprobe || m == Kretprobe
+}
+
 // Mechanisms returns all mechanisms that a plan can choose.
 func Mechanisms() []Mechanism {
-	return []Mechanism{KprobeMulti, KretprobeMulti}
+	all := make([]Mechanism, 0, numMechanisms-1)
+	for m := MechanismAuto + 1; m < numMechanisms; m++ {
+		all = append(all, m)
+	}
+	return all
 }
 
 // ParseMechanism returns the mechanism of a name; "" is MechanismAuto. It
@@ -43,7 +85,7 @@ func ParseMechanism(name string) (Mechanism, error) {
 			return Mechanism(m), nil
 		}
 	}
-	return MechanismAuto, fmt.Errorf("mechanism %q: %w; use one of auto, kprobe.multi, kretprobe.multi", name, ErrNotFound)
+	return MechanismAuto, fmt.Errorf("mechanism %q: %w; use one of %s", name, ErrNotFound, strings.Join(mechanismNames[:], ", "))
 }
 
 // MarshalText returns the name.

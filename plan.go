@@ -38,6 +38,9 @@ type Plan struct {
 type Target struct {
 	Func
 	Mechanism Mechanism
+	// Offset is where behind the entry the program runs, in bytes; other than
+	// zero for [Kprobe] only.
+	Offset uint64
 }
 
 // Unmatched is a pattern without a candidate.

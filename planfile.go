@@ -52,11 +52,12 @@ func strictUnmarshal(data []byte, v any) error {
 type targetJSON struct {
 	funcJSON
 	Mechanism Mechanism `json:"mechanism"`
+	Offset    uint64    `json:"offset,omitempty"`
 }
 
-// MarshalJSON writes the function and the mechanism.
+// MarshalJSON writes the function, the mechanism and the offset.
 func (t Target) MarshalJSON() ([]byte, error) {
-	return json.Marshal(targetJSON{t.json(), t.Mechanism})
+	return json.Marshal(targetJSON{t.json(), t.Mechanism, t.Offset})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -68,7 +69,7 @@ func (t *Target) UnmarshalJSON(data []byte) error {
 	if j.Mechanism == MechanismAuto {
 		return fmt.Errorf("target %s has no mechanism", j.Name)
 	}
-	*t = Target{j.fn(), j.Mechanism}
+	*t = Target{j.fn(), j.Mechanism, j.Offset}
 	return nil
 }
 
