@@ -1,52 +1,46 @@
-// Package bpf makes the bpf(2) calls that cilium/ebpf has nothing for.
+// Package bpf makes the bpf(2) calls that cilium/ebpf has nothing for: programs
+// loaded by BTF id, links by BTF id with cookies, kprobes by address.
 package bpf
 
 import (
-	"fmt"
 	"runtime"
 	"unsafe"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 )
 
-// linkCreate is BPF_LINK_CREATE in enum bpf_cmd, kprobeMulti is
-// BPF_TRACE_KPROBE_MULTI in enum bpf_attach_type (include/uapi/linux/bpf.h).
+// Attach types of enum bpf_attach_type (include/uapi/linux/bpf.h) that
+// cilium/ebpf does not name.
 const (
-	linkCreate  = 28
-	kprobeMulti = 42
+	AttachFsession      ebpf.AttachType = 58
+	AttachFentryMulti   ebpf.AttachType = 59
+	AttachFexitMulti    ebpf.AttachType = 60
+	AttachFsessionMulti ebpf.AttachType = 61
 )
 
-// kprobeMultiAttr is the part of union bpf_attr that link_create.kprobe_multi
+// Commands of enum bpf_cmd.
+const (
+	progLoad          = 5
+	rawTracepointOpen = 17
+	linkCreate        = 28
+)
+
+// call makes a system call with the part of union bpf_attr that the command
 // uses.
-type kprobeMultiAttr struct {
-	progFD     uint32
-	targetFD   uint32
-	attachType uint32
-	flags      uint32
-	multiFlags uint32
-	count      uint32
-	syms       uint64
-	addrs      uint64
-	cookies    uint64
+func call[T any](cmd uintptr, attr *T) (int, error) {
+	fd, _, errno := unix.Syscall(unix.SYS_BPF, cmd, uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr))
+	runtime.KeepAlive(attr)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil
 }
 
-// ProbeKprobeMulti asks the kernel for a kprobe.multi link on an unreadable
-// array, which attaches nothing, and returns the error number: EFAULT where the
-// mechanism is there, EOPNOTSUPP where the kernel was built without FPROBE,
-// EINVAL where it is older than kprobe.multi (bpf_kprobe_multi_link_attach() in
-// kernel/trace/bpf_trace.c). progFD is a program loaded as kprobe.multi.
-func ProbeKprobeMulti(progFD int) error {
-	attr := kprobeMultiAttr{
-		progFD:     uint32(progFD),
-		attachType: kprobeMulti,
-		count:      1,
-		addrs:      1, // in the first page, which nothing can be mapped to
-	}
-	fd, _, errno := unix.Syscall(unix.SYS_BPF, linkCreate, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
-	runtime.KeepAlive(&attr)
-	if errno == 0 {
-		unix.Close(int(fd))
-		return fmt.Errorf("kernel attached to an unreadable array")
-	}
-	return errno
-}
+// pointer is a pointer in union bpf_attr, where it has 64 bits as it has here. It
+// keeps what it points to alive as long as the attr is, and in its place.
+type pointer struct{ ptr unsafe.Pointer }
+
+func sliceOf[T any](s []T) pointer { return pointer{unsafe.Pointer(unsafe.SliceData(s))} }
+
+func stringOf(s string) pointer { return sliceOf(append([]byte(s), 0)) }
