@@ -29,10 +29,16 @@ import (
 // type, and for some mechanisms the function, are fixed when a program loads,
 // so that happens once the mechanism is known.
 type Programs struct {
-	// Entry runs when a target is entered: kprobe.multi.
+	// Entry runs when a target is entered: kprobe.multi, fentry, fentry.multi,
+	// kprobe.
 	Entry *ebpf.ProgramSpec
-	// Return runs when a target returns: kretprobe.multi.
+	// Return runs when a target returns: kretprobe.multi, fexit, fexit.multi,
+	// kretprobe.
 	Return *ebpf.ProgramSpec
+	// Session runs at both: kprobe.session, fsession, fsession.multi. It asks
+	// bpf_session_is_return(ctx) which one it is, with the context on kernels
+	// before v7.0 too.
+	Session *ebpf.ProgramSpec
 	// Maps are the loaded maps that the programs refer to, by the name in the
 	// program, .rodata and .data included.
 	Maps map[string]*ebpf.Map
@@ -47,11 +53,17 @@ type Options struct {
 	//
 	// Missed counts from this moment.
 	Start func() error
+	// Kernel is that which made the plan, so that facts need not be read again:
+	// attaching by BTF id needs the symbol table and the BTF.
+	Kernel *kallscope.Kernel
 	// Strict fails with the first refused target, and attaches nothing.
 	Strict bool
 	// Progress is called before each system call, from the goroutine of
 	// Attach or Close.
 	Progress func(Progress)
+	// Unsafe attaches also to functions of which it is known that this stops
+	// the machine, see [kallscope.Hangs]; without it they are refused.
+	Unsafe bool
 	// MaxCalls limits the system calls that look for refused targets, 2000
 	// when zero. Targets that are then left are refused as
 	// [kallscope.ReasonNotTried].

@@ -27,30 +27,51 @@ func cookieProgram(t *testing.T, targets int) (attach.Programs, *ebpf.Map) {
 	hits, err := ebpf.NewMap(&ebpf.MapSpec{Name: "hits", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: uint32(targets) + 1})
 	qt.Assert(t, qt.IsNil(err))
 	t.Cleanup(func() { hits.Close() })
-	spec := &ebpf.ProgramSpec{
-		Name: "cookie", Type: ebpf.Kprobe, License: "GPL",
-		Instructions: asm.Instructions{
-			asm.FnGetAttachCookie.Call(),
-			asm.StoreMem(asm.RFP, -4, asm.R0, asm.Word),
-			asm.Mov.Reg(asm.R2, asm.RFP),
-			asm.Add.Imm(asm.R2, -4),
-			asm.LoadMapPtr(asm.R1, 0).WithReference("hits"),
-			asm.FnMapLookupElem.Call(),
-			asm.JEq.Imm(asm.R0, 0, "exit"),
-			asm.Mov.Imm(asm.R1, 1),
-			asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, 0),
-			asm.Mov.Imm(asm.R0, 0).WithSymbol("exit"),
-			asm.Return(),
-		},
+	count := asm.Instructions{
+		asm.FnGetAttachCookie.Call().WithSymbol("count"),
+		asm.StoreMem(asm.RFP, -4, asm.R0, asm.Word),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, -4),
+		asm.LoadMapPtr(asm.R1, 0).WithReference("hits"),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, "exit"),
+		asm.Mov.Imm(asm.R1, 1),
+		asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, 0),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol("exit"),
+		asm.Return(),
 	}
-	return attach.Programs{Entry: spec, Return: spec, Maps: map[string]*ebpf.Map{"hits": hits}}, hits
+	spec := &ebpf.ProgramSpec{Name: "cookie", Type: ebpf.Kprobe, License: "GPL", Instructions: count}
+	session := &ebpf.ProgramSpec{Name: "session", Type: ebpf.Kprobe, License: "GPL", Instructions: slices.Concat(asm.Instructions{
+		asm.Mov.Reg(asm.R6, asm.R1),
+		asm.Instruction{OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.Call), Src: asm.PseudoKfuncCall, Constant: -1}.WithReference("bpf_session_is_return"),
+		asm.Mov.Reg(asm.R1, asm.R6),
+		asm.JEq.Imm(asm.R0, 0, "count"),
+		asm.Mov.Imm(asm.R0, 0),
+		asm.Return(),
+	}, count)}
+	return attach.Programs{Entry: spec, Return: spec, Session: session, Maps: map[string]*ebpf.Map{"hits": hits}}, hits
+}
+
+// kernelsWith are those of the test kernels that have a mechanism.
+var kernelsWith = map[kallscope.Mechanism][]string{
+	kallscope.KprobeMulti:    {"6.12", "7.3"},
+	kallscope.KretprobeMulti: {"6.12", "7.3"},
+	kallscope.KprobeSession:  {"6.12", "7.3"},
+	kallscope.Fentry:         {"5.10", "6.1", "6.12", "7.3"},
+	kallscope.Fexit:          {"5.10", "6.1", "6.12", "7.3"},
+	kallscope.Fsession:       {"7.3"},
+	kallscope.FentryMulti:    {"7.3"},
+	kallscope.FexitMulti:     {"7.3"},
+	kallscope.FsessionMulti:  {"7.3"},
+	kallscope.Kprobe:         {"5.10", "6.1", "6.12", "7.3"},
+	kallscope.Kretprobe:      {"5.10", "6.1", "6.12", "7.3"},
 }
 
 func plan(t *testing.T, m kallscope.Mechanism, patterns ...string) *kallscope.Plan {
 	t.Helper()
 	testutil.Guest(t)
 	if err := attach.Supported(m); err != nil {
-		testutil.NotOn(t, err, "6.12", "7.3")
+		testutil.NotOn(t, err, kernelsWith[m]...)
 		t.Skip(err)
 	}
 	k, err := kallscope.Live(kallscope.LiveOptions{})

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"io"
 	"sync"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/kallscope/kallscope"
 )
@@ -29,7 +31,8 @@ type Attachment struct {
 }
 
 func attachPlan(ctx context.Context, programs Programs, plan *kallscope.Plan, o Options) (_ *Attachment, err error) {
-	if err := checkKernel(plan.Kernel); err != nil {
+	kernel, err := runningKernel(plan.Kernel, o.Kernel)
+	if err != nil {
 		return nil, err
 	}
 	if err := checkTargets(plan.Targets); err != nil {
@@ -44,18 +47,16 @@ func attachPlan(ctx context.Context, programs Programs, plan *kallscope.Plan, o 
 			err = errors.Join(err, a.Close())
 		}
 	}()
-	for _, m := range kallscope.Mechanisms() {
-		g := group{mechanism: m, targets: plan.Targets}
-		for i, t := range plan.Targets {
-			if t.Mechanism == m {
-				g.indexes = append(g.indexes, i)
-			}
-		}
-		if len(g.indexes) == 0 {
-			continue
-		}
-		if err := a.attachGroup(ctx, programs, &g, o); err != nil {
-			return nil, fmt.Errorf("attach: %s: %w", m, err)
+	l := &loader{programs: programs, kernel: kernel, types: btf.NewCache()}
+	groups := groupsOf(plan.Targets)
+	restore, err := raiseLimits(groups)
+	if err != nil {
+		return nil, err
+	}
+	defer restore()
+	for _, g := range groups {
+		if err := a.attachGroup(ctx, l, g, o); err != nil {
+			return nil, fmt.Errorf("attach: %s: %w", g.mechanism, err)
 		}
 	}
 	if a.base, err = a.missed(); err != nil {
@@ -69,31 +70,42 @@ func attachPlan(ctx context.Context, programs Programs, plan *kallscope.Plan, o 
 	return a, nil
 }
 
-// checkKernel compares a plan's kernel with the running one.
-func checkKernel(want kallscope.Identity) error {
+// runningKernel compares a plan's kernel with the running one, and returns the
+// facts of that: known, when they are its.
+func runningKernel(want kallscope.Identity, known *kallscope.Kernel) (*kallscope.Kernel, error) {
 	running, err := kallscope.Live(kallscope.LiveOptions{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if got := running.Identity(); got != want {
-		return fmt.Errorf("attach: plan of %s %s %s: %w; this is %s %s %s: make the plan anew here",
+	got := running.Identity()
+	if got != want {
+		return nil, fmt.Errorf("attach: plan of %s %s %s: %w; this is %s %s %s: make the plan anew here",
 			want.Release, want.Arch, want.BuildID, kallscope.ErrOtherKernel, got.Release, got.Arch, got.BuildID)
 	}
-	return nil
+	if known != nil && known.Identity() == got {
+		return known, nil
+	}
+	return running, nil
 }
 
 // checkTargets refuses what no plan of this package has: a target without a
-// mechanism, and an address twice, of which the kernel would run one.
+// mechanism, and an address twice by one mechanism, of which the kernel would
+// run one.
 func checkTargets(targets []kallscope.Target) error {
-	seen := make(map[uint64]int, len(targets))
+	type place struct {
+		addr      uint64
+		mechanism kallscope.Mechanism
+	}
+	seen := make(map[place]int, len(targets))
 	for i, t := range targets {
-		if !slices.Contains(kallscope.Mechanisms(), t.Mechanism) {
+		if t.Mechanism == kallscope.MechanismAuto {
 			return fmt.Errorf("attach: target %d, %s: mechanism %s is none to attach by", i, t.Func, t.Mechanism)
 		}
-		if first, twice := seen[t.Addr]; twice && t.Addr != 0 {
-			return fmt.Errorf("attach: targets %d and %d have one address, %#x", first, i, t.Addr)
+		at := place{t.Addr + t.Offset, t.Mechanism}
+		if first, twice := seen[at]; twice && t.Addr != 0 {
+			return fmt.Errorf("attach: targets %d and %d have one address, %#x", first, i, at.addr)
 		}
-		seen[t.Addr] = i
+		seen[at] = i
 	}
 	return nil
 }
@@ -153,21 +165,45 @@ func (a *Attachment) Close() error {
 		return a.closeErr
 	}
 	a.closed = true
-	a.progress(Progress{PhaseDetach, 0, a.Attached()})
-	a.closeErr = closeAll(a.links)
-	for _, p := range a.programs {
-		a.closeErr = errors.Join(a.closeErr, p.Close())
+	total := a.Attached()
+	a.progress(Progress{PhaseDetach, 0, total})
+	links, programs := make([]io.Closer, len(a.links)), make([]io.Closer, len(a.programs))
+	for i, l := range a.links {
+		links[i] = l
 	}
-	a.progress(Progress{PhaseDetach, a.Attached(), a.Attached()})
+	for i, p := range a.programs {
+		programs[i] = p
+	}
+	a.closeErr = closeAll(links, func(done int) { a.progress(Progress{PhaseDetach, total * done / len(links), total}) })
+	a.closeErr = errors.Join(a.closeErr, closeAll(programs, func(int) {}))
+	a.progress(Progress{PhaseDetach, total, total})
 	return a.closeErr
 }
 
-func closeAll(links []link.Link) error {
-	errs := make([]error, len(links))
-	var wg sync.WaitGroup
-	for i, l := range links {
-		wg.Go(func() { errs[i] = l.Close() })
+// closers is how many links are closed at a time: more make no difference to
+// the kernel, which takes a lock.
+const closers = 16
+
+// closeAll calls done, from one goroutine at a time, with how many are closed.
+func closeAll(all []io.Closer, done func(int)) error {
+	var (
+		mu     sync.Mutex
+		closed int
+		errs   []error
+		g      errgroup.Group
+	)
+	g.SetLimit(closers)
+	for _, c := range all {
+		g.Go(func() error {
+			err := c.Close()
+			mu.Lock()
+			defer mu.Unlock()
+			closed++
+			done(closed)
+			errs = append(errs, err)
+			return nil
+		})
 	}
-	wg.Wait()
+	_ = g.Wait() // errors are in errs
 	return errors.Join(errs...)
 }

@@ -1,0 +1,66 @@
+package attach
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/kallscope/kallscope/internal/bpf"
+)
+
+// tracingMulti attaches by fentry.multi, fexit.multi and fsession.multi links:
+// one program, loaded for no function, and one system call for all targets of a
+// BTF object, by id.
+type tracingMulti struct {
+	*group
+	program *ebpf.Program
+}
+
+func newTracingMulti(l *loader, g *group) (linker, error) {
+	spec, err := l.spec(g.mechanism, ebpf.Tracing, tracingTypes[g.mechanism])
+	if err != nil {
+		return nil, err
+	}
+	template, err := l.template(spec)
+	if err != nil {
+		return nil, supportedOr(g.mechanism, err)
+	}
+	defer template.Close()
+	program, err := template.Load(bpf.Instance{BTFObject: g.object.FD()})
+	if err != nil {
+		return nil, supportedOr(g.mechanism, fmt.Errorf("load program %s: %w", spec.Name, err))
+	}
+	return &tracingMulti{g, program}, nil
+}
+
+func (m *tracingMulti) programs() []*ebpf.Program { return []*ebpf.Program{m.program} }
+
+func (m *tracingMulti) link(indexes []int) (link.Link, error) {
+	ids := make([]uint32, len(indexes))
+	for i, index := range indexes {
+		ids[i] = m.ids[index]
+	}
+	return bpf.LinkTracingMulti(m.program, tracingTypes[m.mechanism], ids, cookies(indexes))
+}
+
+// blames: see tracing.
+func (m *tracingMulti) blames(err error) bool {
+	return !aboutProcess(err) && !errors.Is(err, unix.E2BIG)
+}
+
+func (m *tracingMulti) refusal(err error) error {
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("%w: the kernel finds no ftrace site by the name of this BTF id", err)
+	case errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("%w: its arguments do not fit a trampoline, the verifier denies it, or it never returns", err)
+	case errors.Is(err, unix.EBUSY):
+		return fmt.Errorf("%w: the function's site is in use by a live patch or another direct call", err)
+	}
+	return err
+}
+
+func (m *tracingMulti) explain(err error) error { return supportedOr(m.mechanism, err) }
