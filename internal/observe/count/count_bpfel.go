@@ -16,17 +16,19 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	countMapCounts          = "counts"
-	countMapSlots           = "slots"
-	countProgKallscopeEntry = "kallscope_entry"
-	countVarPidnsDev        = "pidns_dev"
-	countVarPidnsIno        = "pidns_ino"
-	countVarReady           = "ready"
-	countVarSlotCount       = "slot_count"
-	countVarSlotShift       = "slot_shift"
-	countVarStride          = "stride"
-	countVarTextBase        = "text_base"
-	countVarTgid            = "tgid"
+	countMapCounts            = "counts"
+	countMapSlots             = "slots"
+	countProgKallscopeEntry   = "kallscope_entry"
+	countProgKallscopeSession = "kallscope_session"
+	countVarPidnsDev          = "pidns_dev"
+	countVarPidnsIno          = "pidns_ino"
+	countVarReady             = "ready"
+	countVarReentrant         = "reentrant"
+	countVarSlotCount         = "slot_count"
+	countVarSlotShift         = "slot_shift"
+	countVarStride            = "stride"
+	countVarTextBase          = "text_base"
+	countVarTgid              = "tgid"
 )
 
 // loadCount returns the embedded CollectionSpec for count.
@@ -71,7 +73,8 @@ type countSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type countProgramSpecs struct {
-	KallscopeEntry *ebpf.ProgramSpec `ebpf:"kallscope_entry"`
+	KallscopeEntry   *ebpf.ProgramSpec `ebpf:"kallscope_entry"`
+	KallscopeSession *ebpf.ProgramSpec `ebpf:"kallscope_session"`
 }
 
 // countMapSpecs contains maps before they are loaded into the kernel.
@@ -89,6 +92,7 @@ type countVariableSpecs struct {
 	PidnsDev  *ebpf.VariableSpec `ebpf:"pidns_dev"`
 	PidnsIno  *ebpf.VariableSpec `ebpf:"pidns_ino"`
 	Ready     *ebpf.VariableSpec `ebpf:"ready"`
+	Reentrant *ebpf.VariableSpec `ebpf:"reentrant"`
 	SlotCount *ebpf.VariableSpec `ebpf:"slot_count"`
 	SlotShift *ebpf.VariableSpec `ebpf:"slot_shift"`
 	Stride    *ebpf.VariableSpec `ebpf:"stride"`
@@ -134,6 +138,7 @@ type countVariables struct {
 	PidnsDev  *ebpf.Variable `ebpf:"pidns_dev"`
 	PidnsIno  *ebpf.Variable `ebpf:"pidns_ino"`
 	Ready     *ebpf.Variable `ebpf:"ready"`
+	Reentrant *ebpf.Variable `ebpf:"reentrant"`
 	SlotCount *ebpf.Variable `ebpf:"slot_count"`
 	SlotShift *ebpf.Variable `ebpf:"slot_shift"`
 	Stride    *ebpf.Variable `ebpf:"stride"`
@@ -145,12 +150,14 @@ type countVariables struct {
 //
 // It can be passed to loadCountObjects or ebpf.CollectionSpec.LoadAndAssign.
 type countPrograms struct {
-	KallscopeEntry *ebpf.Program `ebpf:"kallscope_entry"`
+	KallscopeEntry   *ebpf.Program `ebpf:"kallscope_entry"`
+	KallscopeSession *ebpf.Program `ebpf:"kallscope_session"`
 }
 
 func (p *countPrograms) Close() error {
 	return _CountClose(
 		p.KallscopeEntry,
+		p.KallscopeSession,
 	)
 }
 

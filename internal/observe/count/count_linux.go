@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/kallscope/kallscope"
 	"github.com/kallscope/kallscope/attach"
+	"github.com/kallscope/kallscope/internal/bpf"
 	"github.com/kallscope/kallscope/internal/observe/slots"
 )
 
@@ -30,7 +32,8 @@ type Counter struct {
 	cpus    int
 	stride  int
 
-	spec     *ebpf.ProgramSpec
+	entry    *ebpf.ProgramSpec
+	session  *ebpf.ProgramSpec
 	coll     *ebpf.Collection
 	counters []uint64 // mapped: [cpu][target], 0 for hits of unknown target
 	memory   []byte
@@ -54,13 +57,14 @@ func New(plan *kallscope.Plan, o Options) (_ *Counter, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("count: %w", err)
 	}
-	c.spec = spec.Programs["kallscope_entry"]
+	c.entry, c.session = spec.Programs["kallscope_entry"], spec.Programs["kallscope_session"]
 	spec.Programs = nil
 	table := slots.New(plan.Targets)
-	if err := c.configure(spec, table, o); err != nil {
+	set := settings{table: table, reentrant: slices.ContainsFunc(plan.Targets, isReentrant), pid: o.PID}
+	if err := c.configure(spec, set); err != nil {
 		return nil, fmt.Errorf("count: %w", err)
 	}
-	if c.coll, err = ebpf.NewCollection(spec); err != nil {
+	if c.coll, err = bpf.Charged(func() (*ebpf.Collection, error) { return ebpf.NewCollection(spec) }); err != nil {
 		return nil, fmt.Errorf("count: %w", mapError(err))
 	}
 	defer func() {
@@ -82,17 +86,29 @@ func strideOf(targets int) int {
 	return (targets + 1 + perPage - 1) / perPage * perPage
 }
 
-func (c *Counter) configure(spec *ebpf.CollectionSpec, table *slots.Table, o Options) error {
+// settings are what the program knows when it loads.
+type settings struct {
+	table     *slots.Table
+	reentrant bool
+	pid       int
+}
+
+// isReentrant reports whether a target's program may interrupt itself on the
+// kernels that have its mechanism.
+func isReentrant(t kallscope.Target) bool { return t.Mechanism.ByBTF() && t.Mechanism.PerFunction() }
+
+func (c *Counter) configure(spec *ebpf.CollectionSpec, s settings) error {
 	spec.Maps["counts"].MaxEntries = uint32(c.cpus * c.stride)
-	spec.Maps["slots"].ValueSize = uint32(max(table.Len(), 1)) * 4
+	spec.Maps["slots"].ValueSize = uint32(max(s.table.Len(), 1)) * 4
 	set := map[string]any{
 		"stride":     uint32(c.stride),
-		"text_base":  table.Base,
-		"slot_count": uint32(table.Len()),
+		"reentrant":  s.reentrant,
+		"text_base":  s.table.Base,
+		"slot_count": uint32(s.table.Len()),
 		"slot_shift": uint32(slots.Shift),
-		"tgid":       uint32(o.PID),
+		"tgid":       uint32(s.pid),
 	}
-	if o.PID != 0 {
+	if s.pid != 0 {
 		dev, ino, err := pidNamespace()
 		if err != nil {
 			return err
@@ -148,7 +164,7 @@ func (c *Counter) mapCounters() error {
 
 // Programs returns what to attach.
 func (c *Counter) Programs() attach.Programs {
-	return attach.Programs{Entry: c.spec, Return: c.spec, Maps: c.coll.Maps}
+	return attach.Programs{Entry: c.entry, Return: c.entry, Session: c.session, Maps: c.coll.Maps}
 }
 
 // Start makes the program count.

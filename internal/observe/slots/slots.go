@@ -47,8 +47,14 @@ func New(targets []kallscope.Target) *Table {
 	return t
 }
 
+// covered targets are those whose cookie the kernel has to search for; by the
+// other mechanisms it is at hand.
 func covered(t *kallscope.Target) bool {
-	return t.Module == kallscope.Vmlinux && t.Addr != 0
+	switch t.Mechanism {
+	case kallscope.KprobeMulti, kallscope.KretprobeMulti, kallscope.KprobeSession:
+		return t.Module == kallscope.Vmlinux && t.Addr != 0
+	}
+	return false
 }
 
 // Len returns the number of slots.

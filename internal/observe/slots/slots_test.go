@@ -11,7 +11,7 @@ import (
 func targets(addrs ...uint64) []kallscope.Target {
 	var ts []kallscope.Target
 	for _, a := range addrs {
-		ts = append(ts, kallscope.Target{Func: kallscope.Func{Addr: a, Module: kallscope.Vmlinux}})
+		ts = append(ts, kallscope.Target{Func: kallscope.Func{Addr: a, Module: kallscope.Vmlinux}, Mechanism: kallscope.KprobeMulti})
 	}
 	return ts
 }
@@ -28,7 +28,7 @@ func TestTable(t *testing.T) {
 	addrs := spread(minTargets)
 	addrs = append(addrs, addrs[3]+4, addrs[3]+7) // share the slot of a third
 	ts := targets(addrs...)
-	ts = append(ts, kallscope.Target{Func: kallscope.Func{Addr: 0xffffffffc0000000, Module: "fuse"}})
+	ts = append(ts, kallscope.Target{Func: kallscope.Func{Addr: 0xffffffffc0000000, Module: "fuse"}, Mechanism: kallscope.KprobeMulti})
 	table := New(ts)
 	qt.Assert(t, qt.Equals(table.Base, 0xffffffff81000000))
 	slots := make([]uint32, table.Len())
