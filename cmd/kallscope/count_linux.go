@@ -24,6 +24,10 @@ import (
 // defaultTop is how many functions a table shows when --top is not given.
 const defaultTop = 25
 
+// defaultMaxProbes is how many functions may have a probe of their own: that
+// many take minutes to detach.
+const defaultMaxProbes = 1000
+
 // Bounds of -d and -i, in seconds.
 const (
 	minSeconds = 0.01
@@ -40,6 +44,7 @@ type countFlags struct {
 	all      bool
 	sort     string
 	strict   bool
+	probes   int
 
 	patterns, command []string
 	topGiven          bool
@@ -83,6 +88,7 @@ standard output for itself. How the command ended is said, not passed on.`,
 	flags.IntVar(&f.top, "top", defaultTop, "show the first `N` functions; 0 for all that were called")
 	flags.BoolVar(&f.all, "all", false, "show also functions that were not called")
 	flags.StringVar(&f.sort, "sort", "calls", "order by `key`: calls, name or address")
+	flags.IntVar(&f.probes, "max-probes", defaultMaxProbes, "at most this `number` of functions that take a probe each")
 	flags.BoolVar(&f.strict, "strict", false, "attach all targets or none")
 	return cmd
 }
@@ -129,6 +135,7 @@ func checkProcess(pid int) error {
 type countRun struct {
 	*countFlags
 	stdio
+	kernel  *kallscope.Kernel
 	plan    *kallscope.Plan
 	counter *count.Counter
 	att     *attach.Attachment
@@ -152,7 +159,7 @@ func (f *countFlags) run(s stdio) (err error) {
 	if err != nil {
 		return err
 	}
-	r := &countRun{countFlags: f, stdio: s, screen: newProgress(s.err)}
+	r := &countRun{countFlags: f, stdio: s, kernel: k, screen: newProgress(s.err)}
 	if r.plan, err = f.plan(k, f.patterns, s.in); err != nil {
 		return err
 	}
@@ -164,6 +171,9 @@ func (f *countFlags) run(s stdio) (err error) {
 	}
 	if f.verbose {
 		fmt.Fprintf(s.err, "planned in %s, sites from %s\n", render.Duration(r.planned.Sub(begin)), cmp.Or(r.plan.Facts.SitesFrom, "nowhere"))
+	}
+	if err := r.checkProbes(); err != nil {
+		return err
 	}
 	if err := r.prepare(); err != nil {
 		return err
@@ -179,6 +189,22 @@ func (f *countFlags) run(s stdio) (err error) {
 	return r.observe(ctx)
 }
 
+// checkProbes refuses what nobody waits for without being told.
+func (r *countRun) checkProbes() error {
+	n := 0
+	for _, t := range r.plan.Targets {
+		if t.Mechanism.PerFunction() {
+			n++
+		}
+	}
+	if n <= r.probes {
+		return nil
+	}
+	cost := attach.Estimate(r.plan)
+	return fmt.Errorf("count: %s functions by %s take a probe each: about %s to attach and %s to detach; narrow the patterns, or allow it with --max-probes %d",
+		render.Number(n), r.plan.Targets[0].Mechanism, render.Duration(cost.Attach), render.Duration(cost.Detach), n)
+}
+
 // supported returns the mechanism to use, or why there is none and what works
 // instead.
 func (f *countFlags) supported() (kallscope.Mechanism, error) {
@@ -190,8 +216,8 @@ func (f *countFlags) supported() (kallscope.Mechanism, error) {
 		m = kallscope.KprobeMulti
 	}
 	err = attach.Supported(m)
-	if errors.Is(err, kallscope.ErrNotSupported) {
-		return m, fmt.Errorf("count: %w; list and resolve work here, counting needs a kernel with CONFIG_FPROBE=y, such as Debian's 6.12", err)
+	if errors.Is(err, kallscope.ErrNotSupported) && f.mechanism == "auto" {
+		return m, fmt.Errorf("count: %w; --mechanism fentry and --mechanism kprobe work on many kernels", err)
 	}
 	if err != nil {
 		return m, fmt.Errorf("count: %w", err)
@@ -226,6 +252,7 @@ func (r *countRun) prepare() error {
 func (r *countRun) attach(ctx context.Context, m kallscope.Mechanism) (err error) {
 	begin := time.Now()
 	r.att, err = attach.Attach(ctx, r.counter.Programs(), r.plan, attach.Options{
+		Kernel:   r.kernel,
 		Strict:   r.strict,
 		Progress: r.screen.show,
 		Start:    r.counter.Start,

@@ -24,9 +24,9 @@ func TestGuestWithoutMechanism(t *testing.T) {
 	want := ""
 	switch testutil.Release(t) {
 	case "6.1":
-		want = "built without CONFIG_FPROBE; list and resolve work here"
+		want = "built without CONFIG_FPROBE; --mechanism fentry"
 	case "5.10":
-		want = "older than this mechanism (Linux 5.18); list and resolve work here"
+		want = "older than this mechanism (Linux 5.18); --mechanism fentry"
 	default:
 		t.Skip("this kernel has kprobe.multi")
 	}

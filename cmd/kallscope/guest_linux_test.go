@@ -107,6 +107,12 @@ func (r *countResult) calls(t *testing.T, name string) uint64 {
 func countCalls(t *testing.T, act string, args ...string) *countResult {
 	t.Helper()
 	needKprobeMulti(t)
+	return countBy(t, act, args...)
+}
+
+// countBy is countCalls where the mechanism is known to be there.
+func countBy(t *testing.T, act string, args ...string) *countResult {
+	t.Helper()
 	t.Setenv(actEnv, act)
 	args = append([]string{"count", "--json"}, args...)
 	out, speech, status := tool(append(args, "--", "/proc/self/exe")...)
@@ -154,6 +160,38 @@ func TestGuestExact(t *testing.T) {
 	r = countCalls(t, "pread:5000", "syscall:pread64", "vfs_read", "ksys_pread64", "tcp_*", "--command-only")
 	qt.Assert(t, qt.Equals(r.calls(t, "__x64_sys_pread64"), 5000))
 	qt.Assert(t, qt.IsTrue(r.calls(t, "vfs_read") >= 5000))
+}
+
+// TestGuestByMechanism: every mechanism that a kernel has counts the same.
+func TestGuestByMechanism(t *testing.T) {
+	testutil.Guest(t)
+	for _, m := range kallscope.Mechanisms() {
+		t.Run(m.String(), func(t *testing.T) {
+			if err := attach.Supported(m); err != nil {
+				t.Skip(err) // package attach tests that this is right
+			}
+			pattern := "tcp_*"
+			if m.PerFunction() && os.Getenv("KALLSCOPE_LONG") == "" {
+				pattern = "tcp_v4_*"
+			}
+			before := enabled(t)
+			r := countBy(t, "getppid:10000", pattern, "syscall:getppid", "--command-only", "--mechanism", m.String())
+			qt.Assert(t, qt.Equals(r.calls(t, "__x64_sys_getppid"), 10000))
+			qt.Assert(t, qt.Equals(r.summary.Calls, 10000))
+			qt.Assert(t, qt.Equals(r.summary.Mechanism, m))
+			fmt.Printf("%s: %d attached, %d refused\n", m, r.summary.Attached, r.summary.Refused)
+			qt.Assert(t, qt.IsTrue(r.summary.Attached > 20))
+			qt.Assert(t, qt.Equals(enabled(t), before))
+		})
+	}
+}
+
+// TestGuestMaxProbes: what would take hours says so and does not begin.
+func TestGuestMaxProbes(t *testing.T) {
+	testutil.Guest(t)
+	_, speech, status := tool("count", "vmlinux:*", "--mechanism", "kprobe", "-d", "1")
+	qt.Assert(t, qt.Equals(status, exitError))
+	qt.Assert(t, qt.Matches(speech, `(?s).*functions by kprobe take a probe each: about \d+m.* to attach and .* to detach; narrow the patterns, or allow it with --max-probes \d+\n`))
 }
 
 // TestGuestEverything: all functions of the kernel, under load; the figures add

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,15 @@ func (q *queryFlags) register(cmd *cobra.Command) {
 }
 
 func (q *queryFlags) registerMechanism(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&q.mechanism, "mechanism", "auto", "attach by this `mechanism`: kprobe.multi or kretprobe.multi")
+	cmd.Flags().StringVar(&q.mechanism, "mechanism", "auto", "attach by this `mechanism`: "+mechanismList())
+}
+
+func mechanismList() string {
+	var names []string
+	for _, m := range kallscope.Mechanisms() {
+		names = append(names, m.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 // plan answers the query of the flags and the patterns on the command line.
