@@ -24,6 +24,7 @@ type Attachment struct {
 	programs []*ebpf.Program
 	progress func(Progress)
 	base     Missed // counted before Start
+	calls    int    // that made links, or did not
 
 	mu       sync.Mutex // guards what follows, and links and programs of Missed
 	closed   bool

@@ -45,6 +45,7 @@ func (a *Attachment) attachGroup(ctx context.Context, l *loader, g *group, o Opt
 		s.options.MaxCalls = maxCalls
 	}
 	err = s.run()
+	a.calls += s.calls
 	a.links = append(a.links, s.links()...)
 	a.programs = append(a.programs, m.programs()...)
 	a.refuse(s.refused)
@@ -77,8 +78,8 @@ type search struct {
 	options  Options
 	progress func(Progress)
 
-	calls    int // of the search for refused targets
-	halving  bool
+	calls    int  // of links, failed ones too
+	limit    int  // of calls; 0 is none
 	apart    bool // one link for all is more than the kernel can make
 	attached int
 	pieces   []piece
@@ -99,15 +100,21 @@ func (s *search) links() []link.Link {
 	return links
 }
 
+// errGaveUp ends a search that takes too many calls.
+var errGaveUp = errors.New("too many system calls")
+
 func (s *search) run() error {
 	if s.group.mechanism.PerFunction() {
 		return s.each()
 	}
-	ok, err := s.try(s.group.indexes)
-	if err != nil || ok {
-		return err
+	blame, err := s.try(s.group.indexes)
+	if err == nil && blame != nil {
+		err = s.sift(s.group.indexes, blame)
 	}
-	if err := s.halve(s.group.indexes); err != nil {
+	switch {
+	case errors.Is(err, errGaveUp):
+		s.giveUp()
+	case err != nil:
 		return err
 	}
 	return s.merge()
@@ -116,8 +123,12 @@ func (s *search) run() error {
 // each attaches the targets one by one. When none of their programs loads
 // because of what is in it, that is the error.
 func (s *search) each() error {
-	for i := range s.group.indexes {
-		if _, err := s.try(s.group.indexes[i : i+1]); err != nil {
+	for _, index := range s.group.indexes {
+		blame, err := s.try([]int{index})
+		if err == nil && blame != nil {
+			err = s.refuse(index, blame)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -127,15 +138,64 @@ func (s *search) each() error {
 	return nil
 }
 
-// try attaches the targets by one link, and is false when one of them is to
-// blame that this is not possible.
-func (s *search) try(indexes []int) (bool, error) {
-	if s.halving {
-		if s.calls >= s.options.MaxCalls {
-			s.refuse(indexes, kallscope.ReasonNotTried, fmt.Errorf("gave up after %d system calls", s.calls))
-			return true, nil
+// sift attaches targets of which one is to blame that one link for all is not
+// possible. It goes through them in batches as large as refused ones were apart
+// so far, and halves a batch for the first that is refused: some
+// log2(targets/refused)+2 calls for each.
+func (s *search) sift(all []int, blame error) error {
+	s.limit = s.options.MaxCalls
+	rest, batch := all, all
+	for found := 0; ; {
+		n := len(batch)
+		if blame != nil {
+			first, err := s.first(batch, blame)
+			if err != nil {
+				return err
+			}
+			n, found = first+1, found+1
 		}
-		s.calls++
+		if rest = rest[n:]; len(rest) == 0 {
+			return nil
+		}
+		batch = rest[:min(len(rest), max(1, (len(all)-len(rest))/found))]
+		var err error
+		if blame, err = s.try(batch); err != nil {
+			return err
+		}
+	}
+}
+
+// first attaches what is in front of the first target that is refused, refuses
+// that, and returns its place in the batch. One of the batch is known to be
+// refused, with this error.
+func (s *search) first(batch []int, blame error) (int, error) {
+	low, high := 0, len(batch)
+	for high-low > 1 {
+		mid := low + (high-low)/2
+		b, err := s.try(batch[low:mid])
+		switch {
+		case err != nil:
+			return low, err
+		case b != nil:
+			high, blame = mid, b
+		default:
+			low, blame = mid, nil
+		}
+	}
+	if blame == nil { // not tried alone
+		var err error
+		if blame, err = s.try(batch[low:high]); err != nil || blame == nil {
+			return low, err
+		}
+	}
+	return low, s.refuse(batch[low], blame)
+}
+
+// try attaches the targets by one link. When one of them is to blame that this
+// is not possible it returns what the kernel answered as blame.
+func (s *search) try(indexes []int) (blame, err error) {
+	if s.limit > 0 && s.calls >= s.limit {
+		return nil, errGaveUp
 	}
 	s.progress(Progress{PhaseAttach, s.attached, len(s.group.indexes)})
 	l, err := s.link(indexes)
@@ -144,17 +204,13 @@ func (s *search) try(indexes []int) (bool, error) {
 		s.pieces = append(s.pieces, piece{l, indexes})
 		s.attached += len(indexes)
 		s.progress(Progress{PhaseAttach, s.attached, len(s.group.indexes)})
-		return true, nil
+		return nil, nil
 	case isTooMuch(err) && len(indexes) > minPiece:
-		return true, s.split(indexes)
+		return nil, s.split(indexes)
 	case !s.linker.blames(err):
-		return false, s.linker.explain(outOf(err, len(indexes)))
-	case s.options.Strict && len(indexes) == 1:
-		return false, &Refused{indexes[0], s.group.targets[indexes[0]], kallscope.ReasonRefused, s.linker.refusal(err)}
-	case len(indexes) == 1:
-		s.refuse(indexes, kallscope.ReasonRefused, s.linker.refusal(err))
+		return nil, s.linker.explain(outOf(err, len(indexes)))
 	}
-	return false, nil
+	return err, nil
 }
 
 // retries and pause are for EAGAIN, which a live patch in progress gives.
@@ -168,6 +224,7 @@ func (s *search) link(indexes []int) (l link.Link, err error) {
 		if err := s.ctx.Err(); err != nil {
 			return nil, err
 		}
+		s.calls++
 		if l, err = s.linker.link(indexes); !errors.Is(err, unix.EAGAIN) {
 			return l, err
 		}
@@ -196,50 +253,15 @@ func outOf(err error, targets int) error {
 func (s *search) split(indexes []int) error {
 	s.apart = true
 	for _, half := range [][]int{indexes[:len(indexes)/2], indexes[len(indexes)/2:]} {
-		ok, err := s.try(half)
-		if err == nil && !ok {
-			err = s.halve(half)
+		blame, err := s.try(half)
+		if err == nil && blame != nil {
+			err = s.sift(half, blame)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// halve attaches targets of which one is known to be refused. When the first
-// half is taken as it is, the second needs no try to be known as guilty.
-func (s *search) halve(indexes []int) error {
-	s.halving = true
-	if len(indexes) == 1 {
-		return nil
-	}
-	first, second := indexes[:len(indexes)/2], indexes[len(indexes)/2:]
-	innocent, err := s.try(first)
-	if err != nil {
-		return err
-	}
-	if innocent {
-		return s.guilty(second)
-	}
-	if err := s.halve(first); err != nil {
-		return err
-	}
-	innocent, err = s.try(second)
-	if err != nil || innocent {
-		return err
-	}
-	return s.halve(second)
-}
-
-// guilty goes on with targets that were not tried themselves. A single one is
-// tried, for its error.
-func (s *search) guilty(indexes []int) error {
-	if len(indexes) > 1 {
-		return s.halve(indexes)
-	}
-	_, err := s.try(indexes)
-	return err
 }
 
 // merge replaces many links by one. The new one is there before the old ones
@@ -254,9 +276,8 @@ func (s *search) merge() error {
 		all = append(all, p.indexes...)
 	}
 	slices.Sort(all)
-	s.pieces, s.attached, s.halving = nil, 0, false
-	ok, err := s.try(all)
-	if err != nil || !ok {
+	s.pieces, s.attached, s.limit = nil, 0, 0
+	if blame, err := s.try(all); err != nil || blame != nil {
 		s.pieces, s.attached = append(s.pieces, old...), attached
 		return err
 	}
@@ -267,8 +288,32 @@ func (s *search) merge() error {
 	return closeAll(links, func(int) {})
 }
 
-func (s *search) refuse(indexes []int, r kallscope.Reason, err error) {
-	for _, i := range indexes {
-		s.refused = append(s.refused, Refused{i, s.group.targets[i], r, err})
+// refuse notes a target that the kernel did not take; with Strict that is an
+// error.
+func (s *search) refuse(index int, blame error) error {
+	r := Refused{index, s.group.targets[index], kallscope.ReasonRefused, s.linker.refusal(blame)}
+	if s.options.Strict {
+		return &r
+	}
+	s.refused = append(s.refused, r)
+	return nil
+}
+
+// giveUp refuses what has not been attached or refused.
+func (s *search) giveUp() {
+	done := make(map[int]bool, len(s.group.indexes))
+	for _, p := range s.pieces {
+		for _, i := range p.indexes {
+			done[i] = true
+		}
+	}
+	for _, r := range s.refused {
+		done[r.Index] = true
+	}
+	err := fmt.Errorf("gave up after %d system calls", s.calls)
+	for _, i := range s.group.indexes {
+		if !done[i] {
+			s.refused = append(s.refused, Refused{i, s.group.targets[i], kallscope.ReasonNotTried, err})
+		}
 	}
 }

@@ -214,6 +214,29 @@ func TestGuestEverything(t *testing.T) {
 	qt.Assert(t, qt.Equals(enabled(t), before))
 }
 
+// TestGuestEverythingByMechanism: all functions under load, by each mechanism
+// that makes one link for many.
+func TestGuestEverythingByMechanism(t *testing.T) {
+	testutil.Guest(t)
+	if os.Getenv("KALLSCOPE_LONG") == "" {
+		t.Skip("takes minutes; set KALLSCOPE_LONG")
+	}
+	for _, m := range kallscope.Mechanisms() {
+		t.Run(m.String(), func(t *testing.T) {
+			if err := attach.Supported(m); err != nil || m.PerFunction() {
+				t.Skip(err, m)
+			}
+			before, begin := enabled(t), time.Now()
+			r := countBy(t, "mixed:30", "*", "--mechanism", m.String())
+			fmt.Printf("%s: %d attached, %d refused, %d calls, %d dropped in %v, all told %v\n", m, r.summary.Attached, r.summary.Refused,
+				r.summary.Calls, r.summary.Missed.Recursion, time.Duration(r.summary.Duration), time.Since(begin))
+			qt.Assert(t, qt.IsTrue(r.summary.Calls > 1000))
+			qt.Assert(t, qt.IsTrue(r.summary.Attached > 38_000))
+			qt.Assert(t, qt.Equals(enabled(t), before))
+		})
+	}
+}
+
 func enabled(t *testing.T) string {
 	t.Helper()
 	testutil.Guest(t)
