@@ -58,8 +58,8 @@ type Options struct {
 	Kernel *kallscope.Kernel
 	// Strict fails with the first refused target, and attaches nothing.
 	Strict bool
-	// Progress is called before each system call, from the goroutine of
-	// Attach or Close.
+	// Progress is called around system calls of Attach and Close, one call at
+	// a time but not always from their goroutine.
 	Progress func(Progress)
 	// Unsafe attaches also to functions of which it is known that this stops
 	// the machine, see [kallscope.Hangs]; without it they are refused.

@@ -78,11 +78,4 @@ func (m *kprobeMulti) refusal(err error) error {
 	return fmt.Errorf("%w: no function of this name can be traced", unix.ESRCH)
 }
 
-// explain asks for the mechanism before it believes an errno.
-func (m *kprobeMulti) explain(err error) error {
-	err = supportedOr(m.mechanism, err)
-	if errors.Is(err, unix.E2BIG) {
-		return fmt.Errorf("%d targets are more than a link takes (1048576, MAX_KPROBE_MULTI_CNT): %w; narrow the patterns", len(m.indexes), err)
-	}
-	return err
-}
+func (m *kprobeMulti) explain(err error) error { return supportedOr(m.mechanism, err) }

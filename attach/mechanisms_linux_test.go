@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/go-quicktest/qt"
 	"golang.org/x/sys/unix"
 
@@ -161,4 +163,105 @@ func TestGuestOffsets(t *testing.T) {
 		}
 		qt.Check(t, qt.Equals(hit(t, hits, i+1), want), qt.Commentf("offset %d", p.Targets[i].Offset))
 	}
+}
+
+// TestGuestSeveral: one plan holds several mechanisms, of one function and of
+// functions of a module.
+func TestGuestSeveral(t *testing.T) {
+	p := plan(t, kallscope.Fentry, "syscall:getppid")
+	p.Targets = p.Targets[:1]
+	for _, m := range kallscope.Mechanisms() {
+		if m != kallscope.Fentry && attach.Supported(m) == nil {
+			p.Targets = append(p.Targets, kallscope.Target{Func: p.Targets[0].Func, Mechanism: m})
+		}
+	}
+	ofVmlinux := len(p.Targets)
+	for _, m := range []kallscope.Mechanism{kallscope.Fentry, kallscope.FentryMulti} {
+		if attach.Supported(m) == nil && testutil.Release(t) != "5.10" { // that has no BTF of modules
+			of := plan(t, m, "nf_conntrack:nf_ct_expect_*")
+			attachable(t, of)
+			p.Targets = append(p.Targets, of.Targets...)
+		}
+	}
+	fmt.Printf("%d targets in vmlinux, %d in a module\n", ofVmlinux, len(p.Targets)-ofVmlinux)
+	before := enabledFunctions(t)
+	programs, hits := cookieProgram(t, len(p.Targets))
+	att, err := attach.Attach(context.Background(), programs, p, attach.Options{Strict: true})
+	qt.Assert(t, qt.IsNil(err))
+	defer att.Close()
+	qt.Assert(t, qt.Equals(att.Attached(), len(p.Targets)))
+	getppid(500)
+	for i, target := range p.Targets[:ofVmlinux] {
+		qt.Check(t, qt.Equals(hit(t, hits, i+1), 500), qt.Commentf("%s", target.Mechanism))
+	}
+	qt.Assert(t, qt.IsNil(att.Close()))
+	wantFunctions(t, before)
+}
+
+// TestGuestBadProgram: what is wrong with a program is not blamed on the
+// functions.
+func TestGuestBadProgram(t *testing.T) {
+	for _, m := range []kallscope.Mechanism{kallscope.Fentry, kallscope.FentryMulti, kallscope.Kprobe} {
+		t.Run(m.String(), func(t *testing.T) {
+			p := plan(t, m, "syscall:getp*")
+			attachable(t, p)
+			bad := &ebpf.ProgramSpec{Name: "bad", Type: ebpf.Kprobe, License: "GPL", Instructions: asm.Instructions{asm.Return()}}
+			_, err := attach.Attach(context.Background(), attach.Programs{Entry: bad}, p, attach.Options{})
+			qt.Assert(t, qt.ErrorMatches(err, `attach: .*: load program.*R0 !read_ok.*`))
+		})
+	}
+}
+
+// TestGuestFiles: what takes more file descriptors than allowed says so before
+// it begins, and the soft limit is raised only meanwhile.
+func TestGuestFiles(t *testing.T) {
+	p := plan(t, kallscope.Kprobe, "tcp_v4_*")
+	programs, _ := cookieProgram(t, len(p.Targets))
+	var old unix.Rlimit
+	qt.Assert(t, qt.IsNil(unix.Getrlimit(unix.RLIMIT_NOFILE, &old)))
+	defer func() { qt.Check(t, qt.IsNil(unix.Setrlimit(unix.RLIMIT_NOFILE, &old))) }()
+
+	few := unix.Rlimit{Cur: 24, Max: old.Max}
+	qt.Assert(t, qt.IsNil(unix.Setrlimit(unix.RLIMIT_NOFILE, &few)))
+	att, err := attach.Attach(context.Background(), programs, p, attach.Options{})
+	qt.Assert(t, qt.IsNil(err))
+	var now unix.Rlimit
+	qt.Assert(t, qt.IsNil(unix.Getrlimit(unix.RLIMIT_NOFILE, &now)))
+	qt.Assert(t, qt.Equals(now, few))
+	qt.Assert(t, qt.IsNil(att.Close()))
+
+	few.Max = 24
+	qt.Assert(t, qt.IsNil(unix.Setrlimit(unix.RLIMIT_NOFILE, &few)))
+	_, err = attach.Attach(context.Background(), programs, p, attach.Options{})
+	qt.Assert(t, qt.ErrorIs(err, unix.EMFILE))
+	qt.Assert(t, qt.ErrorMatches(err, `attach: .* file descriptors are needed and 24 allowed; .*`))
+}
+
+// TestGuestHangs: what is known to stop the machine is refused by default.
+func TestGuestHangs(t *testing.T) {
+	p := plan(t, kallscope.Kprobe, "syscall:getppid")
+	p.Targets = append(p.Targets[:1], kallscope.Target{
+		Func: kallscope.Func{Name: "rcu_read_unlock_special", Module: kallscope.Vmlinux, Addr: nowhere}, Mechanism: kallscope.Fentry,
+	})
+	programs, _ := cookieProgram(t, len(p.Targets))
+	att, err := attach.Attach(context.Background(), programs, p, attach.Options{})
+	qt.Assert(t, qt.IsNil(err))
+	defer att.Close()
+	qt.Assert(t, qt.HasLen(att.Refused(), 1))
+	qt.Assert(t, qt.ErrorMatches(att.Refused()[0].Err, "not tried: .*the guest stops on 7.3.4"))
+}
+
+// TestGuestCanceled: who cancels half-way finds nothing attached.
+func TestGuestCanceled(t *testing.T) {
+	p := plan(t, kallscope.Kprobe, "tcp_v4_*")
+	before := enabledFunctions(t)
+	programs, _ := cookieProgram(t, len(p.Targets))
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := attach.Attach(ctx, programs, p, attach.Options{Progress: func(now attach.Progress) {
+		if now.Phase == attach.PhaseAttach && now.Done == 5 {
+			cancel()
+		}
+	}})
+	qt.Assert(t, qt.ErrorIs(err, context.Canceled))
+	wantFunctions(t, before)
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/go-quicktest/qt"
 
+	"github.com/kallscope/kallscope"
+	"github.com/kallscope/kallscope/attach"
 	"github.com/kallscope/kallscope/internal/testutil"
 )
 
@@ -27,5 +29,10 @@ func TestGuestLockdown(t *testing.T) {
 	qt.Assert(t, qt.StringContains(speech, "which functions can be traced is not known: "))
 	qt.Assert(t, qt.StringContains(speech, `kernel lockdown is "confidentiality"`))
 	r = countCalls(t, "getppid:100", "syscall:getppid", "--command-only")
+	qt.Assert(t, qt.Equals(r.summary.Calls, 100))
+	err := attach.Supported(kallscope.Kprobe)
+	qt.Assert(t, qt.ErrorIs(err, kallscope.ErrRestricted))
+	qt.Assert(t, qt.ErrorMatches(err, `kprobe: restricted: kernel lockdown is "confidentiality"; use another mechanism`))
+	r = countBy(t, "getppid:100", "syscall:getppid", "--command-only", "--mechanism", "fentry")
 	qt.Assert(t, qt.Equals(r.summary.Calls, 100))
 }

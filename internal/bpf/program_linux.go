@@ -170,13 +170,7 @@ const logSize = 1 << 16
 // Load loads the program of one function. When the verifier refuses it the
 // error is a [*VerifierError].
 func (t *Template) Load(in Instance) (*ebpf.Program, error) {
-	code := bytes.Clone(t.code)
-	if in.Cookie != 0 {
-		patch(code, t.cookieAt, int64(in.Cookie))
-	}
-	if addr := int64(in.Addr); addr != 0 && int64(int32(addr)) == addr {
-		patch(code, t.addrAt, addr)
-	}
+	code := t.instance(in)
 	attr := &progAttr{
 		progType:           uint32(t.spec.Type),
 		insns:              sliceOf(code),
@@ -203,11 +197,23 @@ func (t *Template) Load(in Instance) (*ebpf.Program, error) {
 	return nil, explain(attr, err)
 }
 
-// patch turns calls into R0 = value. A call gives up R1 to R5, so no program
-// relies on what is in them behind it.
-func patch(code []byte, offsets []int, value int64) {
+// instance returns the code for one function.
+func (t *Template) instance(in Instance) []byte {
+	code := bytes.Clone(t.code)
+	if in.Cookie != 0 {
+		patch(code, t.cookieAt, int32(in.Cookie))
+	}
+	if addr := int64(in.Addr); addr != 0 && int64(int32(addr)) == addr {
+		patch(code, t.addrAt, int32(addr))
+	}
+	return code
+}
+
+// patch turns calls into R0 = value, with its sign extended to 64 bits. A call
+// gives up R1 to R5, so no program relies on what is in them behind it.
+func patch(code []byte, offsets []int, value int32) {
 	var move bytes.Buffer
-	if _, err := asm.Mov.Imm(asm.R0, int32(value)).Marshal(&move, nativeEndian); err != nil {
+	if _, err := asm.Mov.Imm(asm.R0, value).Marshal(&move, nativeEndian); err != nil {
 		return // of a constant instruction
 	}
 	for _, at := range offsets {
@@ -248,11 +254,17 @@ type VerifierError struct {
 // Error is the last line of the log that says something.
 func (e *VerifierError) Error() string {
 	for _, line := range slices.Backward(strings.Split(e.Log, "\n")) {
-		if line != "" && !strings.HasPrefix(line, "processed ") && !strings.HasPrefix(line, "verification time ") {
+		if line != "" && !isStatistics(line) {
 			return e.Errno.Error() + ": " + line
 		}
 	}
 	return e.Errno.Error()
+}
+
+// isStatistics is for the lines of print_verification_stats() in
+// kernel/bpf/verifier.c.
+func isStatistics(line string) bool {
+	return strings.HasPrefix(line, "processed ") || strings.HasPrefix(line, "verification time ") || strings.HasPrefix(line, "stack depth ")
 }
 
 // Unwrap returns the error number.
