@@ -266,8 +266,11 @@ func (s *search) split(indexes []int) error {
 
 // merge replaces many links by one. The new one is there before the old ones
 // go, so no call is missed, and none is counted before Start.
+//
+// Links by BTF stay as they are: a program cannot be on a function twice there
+// (EBUSY), and making a link of everything anew takes half a minute.
 func (s *search) merge() error {
-	if len(s.pieces) <= maxPieces || s.apart {
+	if len(s.pieces) <= maxPieces || s.apart || s.group.mechanism.ByBTF() {
 		return nil
 	}
 	old, attached := s.pieces, s.attached
