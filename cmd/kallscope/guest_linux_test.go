@@ -191,7 +191,7 @@ func TestGuestMaxProbes(t *testing.T) {
 	testutil.Guest(t)
 	_, speech, status := tool("count", "vmlinux:*", "--mechanism", "kprobe", "-d", "1")
 	qt.Assert(t, qt.Equals(status, exitError))
-	qt.Assert(t, qt.Matches(speech, `(?s).*functions by kprobe take a probe each: about \d+m.* to attach and .* to detach; narrow the patterns, or allow it with --max-probes \d+\n`))
+	qt.Assert(t, qt.Matches(speech, `(?s).*functions by kprobe take a probe each: about [\d,]+ s to attach and [\d,]+ s to detach; narrow the patterns, or allow it with --max-probes \d+\n`))
 }
 
 // TestGuestEverything: all functions of the kernel, under load; the figures add
