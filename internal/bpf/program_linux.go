@@ -44,6 +44,9 @@ const instructionSize = asm.InstructionSize
 func NewTemplate(spec *ebpf.ProgramSpec, cache *btf.Cache) (_ *Template, err error) {
 	t := &Template{spec: spec.Copy()}
 	insns := t.spec.Instructions
+	if err := checkReferences(insns); err != nil {
+		return nil, err
+	}
 	var b btf.Builder
 	if err := relocate(insns, &b, cache); err != nil {
 		return nil, err
@@ -70,6 +73,21 @@ func NewTemplate(spec *ebpf.ProgramSpec, cache *btf.Cache) (_ *Template, err err
 	t.code = code.Bytes()
 	t.findCalls(insns)
 	return t, nil
+}
+
+// checkReferences refuses what a template does not resolve: cilium/ebpf would,
+// with what it keeps to itself.
+func checkReferences(insns asm.Instructions) error {
+	for i := range insns {
+		ins := &insns[i]
+		switch {
+		case ins.IsKfuncCall() && ins.Constant == -1:
+			return fmt.Errorf("this kernel has no function %s: %w", ins.Reference(), ebpf.ErrNotSupported)
+		case ins.OpCode.IsDWordLoad() && ins.Reference() != "" && !ins.IsLoadFromMap() && !ins.IsLoadOfFunctionPointer():
+			return fmt.Errorf("the address of kernel symbol %s in a program for one function: %w", ins.Reference(), ebpf.ErrNotSupported)
+		}
+	}
+	return nil
 }
 
 // relocate makes accesses to the kernel's structures fit the running kernel.

@@ -42,6 +42,19 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
+// TestTemplateReferences: what is not resolved is not loaded as zero.
+func TestTemplateReferences(t *testing.T) {
+	for want, ins := range map[string]asm.Instruction{
+		"this kernel has no function foo: .*":             {OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.Call), Src: asm.PseudoKfuncCall, Constant: -1},
+		"the address of kernel symbol foo in a program.*": asm.LoadImm(asm.R1, 0, asm.DWord),
+	} {
+		spec := &ebpf.ProgramSpec{Type: ebpf.Tracing, Instructions: asm.Instructions{ins.WithReference("foo"), asm.Return()}}
+		_, err := NewTemplate(spec, nil)
+		qt.Assert(t, qt.ErrorIs(err, ebpf.ErrNotSupported))
+		qt.Assert(t, qt.ErrorMatches(err, want))
+	}
+}
+
 func TestName(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "kallscope_entry": "kallscope_entry", "a-b c.d": "abc.d", "a_name_that_is_too_long": "a_name_that_is_", "näme": "nme",
