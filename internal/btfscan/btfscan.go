@@ -153,6 +153,10 @@ func (b *BTF) Partial() *UnknownKindError { return b.partial }
 // Warning returns a remark about header fields that are not understood, or "".
 func (b *BTF) Warning() string { return b.warning }
 
+// Bytes returns what [Parse] was given, or the section that [FromELF] found: all
+// of it, also where the scan ended early. It must not be changed.
+func (b *BTF) Bytes() []byte { return b.data }
+
 // Distilled says that the base is a distilled one (.BTF.base of an out-of-tree
 // module): names and prototypes are right, but ids are not those of the
 // running kernel and must not be given to it before relocation.
