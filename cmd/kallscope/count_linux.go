@@ -81,6 +81,7 @@ standard output for itself. How the command ended is said, not passed on.`,
 	f.register(cmd)
 	f.registerMechanism(cmd)
 	flags := cmd.Flags()
+	_ = flags.MarkHidden("kernel") // known, to be refused in a sentence
 	flags.Float64VarP(&f.seconds, "duration", "d", 0, "stop after this many `seconds`")
 	flags.Float64VarP(&f.interval, "interval", "i", 0, "print the counts of every `seconds`")
 	flags.IntVarP(&f.pid, "pid", "p", 0, "count only the threads of this `process`")
@@ -95,6 +96,8 @@ standard output for itself. How the command ended is said, not passed on.`,
 
 func (f *countFlags) check() error {
 	switch {
+	case f.kernel != "":
+		return errors.New("count: --kernel is for list and resolve; calls are counted in the running kernel")
 	case f.top < 0:
 		return errors.New("count: --top must not be negative")
 	case f.seconds != 0 && !(minSeconds <= f.seconds && f.seconds <= maxSeconds):

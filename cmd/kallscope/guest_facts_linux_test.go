@@ -189,3 +189,35 @@ func TestGuestMemory(t *testing.T) {
 		qt.Assert(t, qt.IsTrue(kib <= (test.mib+extra)<<10), qt.Commentf("%v: %d KiB, at most %d MiB wanted", test.args, kib, test.mib))
 	}
 }
+
+// TestGuestKernelFile: list and resolve print the same from a snapshot as from
+// the running kernel; a snapshot made without root says what it lacks, and names
+// work.
+func TestGuestKernelFile(t *testing.T) {
+	testutil.Guest(t)
+	t.Chdir(t.TempDir())
+	out, speech, status := tool("snapshot")
+	qt.Assert(t, qt.Equals(status, exitDone), qt.Commentf("%s", speech))
+	qt.Assert(t, qt.Equals(out, ""))
+	file, rest, _ := strings.Cut(speech, ": ")
+	qt.Assert(t, qt.Matches(file, `.*\.ksnap`), qt.Commentf("%s", speech))
+	qt.Assert(t, qt.Matches(rest, `\d\.\d MB: symbols.vmlinux .*, sites \d+ kB, kprobe-blacklist .*, btf \d.* MB, .*\n`))
+	fmt.Print(speech)
+	for _, args := range [][]string{{"list", "*"}, {"list", "tcp_*", "--skipped"}, {"resolve", "vmlinux:vfs_*"}, {"list", "vmlinux:*", "--arg", "struct sock *", "--json"}} {
+		want, wantSpeech, wantStatus := tool(args...)
+		out, speech, status := tool(append(args, "--kernel", file)...)
+		qt.Assert(t, qt.IsTrue(out == want), qt.Commentf("%q: %d bytes, want %d", args, len(out), len(want)))
+		qt.Assert(t, qt.Equals(speech, wantSpeech))
+		qt.Assert(t, qt.Equals(status, wantStatus))
+	}
+
+	out, speech, status = as(t, 1000, "snapshot", "-o", "-")
+	qt.Assert(t, qt.Equals(status, exitDone), qt.Commentf("%s", speech))
+	qt.Assert(t, qt.Matches(speech, `(?s)without addresses: kernel.kptr_restrict is \d, CAP_SYSLOG is absent\nwithout sites: .*; run as root\nwithout kprobe-blacklist: .*; run as root\nstandard output: .*`))
+	qt.Assert(t, qt.IsNil(os.WriteFile("user.ksnap", []byte(out), 0o600)))
+	want, _, _ := as(t, 1000, "list", "vfs_*")
+	out, speech, status = tool("list", "vfs_*", "--kernel", "user.ksnap")
+	qt.Assert(t, qt.Equals(status, exitDone))
+	qt.Assert(t, qt.Equals(out, want))
+	qt.Assert(t, qt.StringContains(speech, "CAP_SYSLOG is absent"))
+}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -78,13 +77,6 @@ func mixed(d time.Duration) {
 		unix.Close(fds[0])
 		unix.Close(fds[1])
 	}
-}
-
-// tool runs the command line in this process.
-func tool(args ...string) (stdout, stderr string, status int) {
-	var out, speech bytes.Buffer
-	status = run(args, stdio{strings.NewReader(""), &out, &speech})
-	return out.String(), speech.String(), status
 }
 
 type countResult struct {

@@ -42,7 +42,7 @@ to, with the reason; --skipped=no-site those of one reason.`,
 }
 
 func (f *listFlags) run(s stdio, args []string) error {
-	k, err := kallscope.Live(kallscope.LiveOptions{})
+	k, err := f.open()
 	if err != nil {
 		return err
 	}

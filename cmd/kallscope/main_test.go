@@ -8,6 +8,13 @@ import (
 	"github.com/go-quicktest/qt"
 )
 
+// tool runs the command line in this process.
+func tool(args ...string) (stdout, stderr string, status int) {
+	var out, speech bytes.Buffer
+	status = run(args, stdio{strings.NewReader(""), &out, &speech})
+	return out.String(), speech.String(), status
+}
+
 // TestUsage: what is wrong on the command line is said in one line that names
 // the way on, with status 2 and nothing on standard output.
 func TestUsage(t *testing.T) {
@@ -39,14 +46,16 @@ func TestUsage(t *testing.T) {
 		{[]string{"count", "a", "-p", "0"}, `count: -p 0 is no process`},
 		{[]string{"count", "a", "--"}, `count: no command behind --`},
 		{[]string{"list", "a", "--skipped", "no-site"}, `list: no-site is a reason: write --skipped=no-site`},
+		{[]string{"count", "a", "--kernel", "k.ksnap"}, `count: --kernel is for list and resolve; calls are counted in the running kernel`},
+		{[]string{"list", "a", "--kernel", "/no/such"}, `kernel: stat /no/such: no such file or directory`},
+		{[]string{"snapshot", "a"}, `unknown command "a" for "kallscope snapshot"`},
 		{[]string{"count", "a", "--mechanism", "uprobe"}, `mechanism "uprobe": not found; use one of auto, kprobe.multi, kretprobe.multi, .*`},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
-			var out, speech bytes.Buffer
-			status := run(test.args, stdio{strings.NewReader(""), &out, &speech})
+			out, speech, status := tool(test.args...)
 			qt.Assert(t, qt.Equals(status, exitError))
-			qt.Assert(t, qt.Equals(out.String(), ""))
-			qt.Assert(t, qt.Matches(strings.TrimSuffix(speech.String(), "\n"), "kallscope: "+test.want))
+			qt.Assert(t, qt.Equals(out, ""))
+			qt.Assert(t, qt.Matches(strings.TrimSuffix(speech, "\n"), "kallscope: "+test.want))
 		})
 	}
 }

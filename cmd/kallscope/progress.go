@@ -26,8 +26,7 @@ type progress struct {
 }
 
 func newProgress(w io.Writer) *progress {
-	f, ok := w.(*os.File)
-	return &progress{w: w, on: ok && term.IsTerminal(int(f.Fd()))}
+	return &progress{w: w, on: isTerminal(w)}
 }
 
 var phaseVerbs = map[attach.Phase]string{
@@ -36,15 +35,20 @@ var phaseVerbs = map[attach.Phase]string{
 	attach.PhaseDetach: "detaching from",
 }
 
-// show replaces the line. The seconds in it go on by themselves: one system
-// call attaches everything and says nothing until it is done.
+// show says how far attaching is.
 func (p *progress) show(now attach.Progress) {
-	if !p.on {
-		return
-	}
 	text := phaseVerbs[now.Phase] + " " + render.Plural(now.Total, "function")
 	if now.Done > 0 && now.Done < now.Total {
 		text += fmt.Sprintf(", %s done", render.Number(now.Done))
+	}
+	p.say(text)
+}
+
+// say replaces the line. The seconds in it go on by themselves: one system call
+// attaches everything and says nothing until it is done.
+func (p *progress) say(text string) {
+	if !p.on {
+		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,6 +58,11 @@ func (p *progress) show(now attach.Progress) {
 		go p.tick(p.stop)
 	}
 	p.draw()
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 func (p *progress) tick(stop chan struct{}) {

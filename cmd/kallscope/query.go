@@ -23,6 +23,7 @@ type queryFlags struct {
 	cautious   bool
 	json       bool
 	verbose    bool
+	kernel     string
 }
 
 func (q *queryFlags) register(cmd *cobra.Command) {
@@ -35,6 +36,7 @@ func (q *queryFlags) register(cmd *cobra.Command) {
 	f.StringVar(&q.duplicates, "duplicates", "all", "`rule` for functions of one name: all, skip, first or error")
 	f.BoolVar(&q.cautious, "cautious", false, "include the functions that probes themselves call")
 	f.BoolVar(&q.json, "json", false, "one JSON object a line")
+	f.StringVar(&q.kernel, "kernel", "", "use the kernel whose facts are in this `file`, made by kallscope snapshot")
 	f.BoolVarP(&q.verbose, "verbose", "v", false, "say what each step did")
 }
 
@@ -48,6 +50,18 @@ func mechanismList() string {
 		names = append(names, m.String())
 	}
 	return strings.Join(names, ", ")
+}
+
+// open returns the kernel that --kernel names, else the running one.
+func (q *queryFlags) open() (*kallscope.Kernel, error) {
+	if q.kernel != "" {
+		return kallscope.Open(q.kernel)
+	}
+	k, err := kallscope.Live(kallscope.LiveOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("%w; use --kernel FILE", err)
+	}
+	return k, nil
 }
 
 // plan answers the query of the flags and the patterns on the command line.

@@ -44,7 +44,7 @@ type resolveJSON struct {
 }
 
 func runResolve(s stdio, f *queryFlags, args []string) error {
-	k, err := kallscope.Live(kallscope.LiveOptions{})
+	k, err := f.open()
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,17 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%.0f s", d.Seconds())
 }
 
+// Bytes returns a size with two or so digits: "312 B", "41 kB", "1.6 MB".
+func Bytes(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d B", n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%d kB", (n+500)/1000)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
+
 // Address returns an address as the kernel prints it, or "-" for one that is
 // not known.
 func Address(addr uint64) string {

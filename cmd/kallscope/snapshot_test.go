@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-quicktest/qt"
+
+	"github.com/kallscope/kallscope"
+	"github.com/kallscope/kallscope/internal/testutil"
+)
+
+// snapshotFile writes the facts of a small kernel.
+func snapshotFile(t *testing.T) string {
+	t.Helper()
+	k, err := kallscope.Live(kallscope.LiveOptions{Root: testutil.Kernel{
+		Kallsyms: "ffffffff81000100 T vfs_read\nffffffff81000200 T vfs_write\nffffffff81000200 T vfs_put\n",
+		Sites:    "ffffffff81000104 vfs_read\n",
+	}.Root(t)})
+	qt.Assert(t, qt.IsNil(err))
+	s, err := k.Snapshot(nil)
+	qt.Assert(t, qt.IsNil(err))
+	path := filepath.Join(t.TempDir(), "k.ksnap")
+	qt.Assert(t, qt.IsNil(s.WriteFile(path)))
+	return path
+}
+
+// TestKernelFile: list and resolve answer from a file.
+func TestKernelFile(t *testing.T) {
+	path := snapshotFile(t)
+	out, speech, status := tool("list", "vfs_*", "--kernel", path)
+	qt.Assert(t, qt.Equals(status, exitDone))
+	qt.Assert(t, qt.Matches(out, `ADDRESS .*\n0xffffffff81000100  vmlinux  -         kprobe.multi     vfs_read\n`))
+	qt.Assert(t, qt.StringContains(speech, "CONFIG_DEBUG_INFO_BTF"))
+
+	out, _, status = tool("resolve", "vfs_write", "--kernel", path)
+	qt.Assert(t, qt.Equals(status, exitDone))
+	qt.Assert(t, qt.Equals(out, "0xffffffff81000200\tvmlinux\tvfs_write\t-\tvfs_put\n"))
+
+	qt.Assert(t, qt.IsNil(os.WriteFile(path, []byte("\x7fELF"), 0o600)))
+	_, speech, status = tool("list", "vfs_*", "--kernel", path)
+	qt.Assert(t, qt.Equals(status, exitError))
+	qt.Assert(t, qt.Matches(speech, "kallscope: kernel .*/k.ksnap: not a file that kallscope wrote; make one with: kallscope snapshot -o FILE\n"))
+}
