@@ -20,7 +20,7 @@ func (p *planner) walkEntries() {
 			p.sel.byIndex[c.hit].hits++
 			p.plan.Skipped.addSymbol(c.symbol, ReasonExcludedAlias)
 		default:
-			p.decide(c, p.sites.at(p.table.Addr(c.symbol), end))
+			p.decide(c, p.sites.at(p.table.Addr(c.symbol), end), end)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func (p *planner) walkNames() {
 		}
 		syms[0] = i
 		if c := p.choose(syms); c.hit != noHit {
-			p.decide(c, p.siteOfName(i, c.hit))
+			p.decide(c, p.siteOfName(i, c.hit), 0)
 		}
 	}
 }
@@ -116,20 +116,27 @@ func (p *planner) aliasExcluded(syms []int) bool {
 	return slices.ContainsFunc(syms, func(i int) bool { return p.sel.excludes(p.table.Module(i), p.table.Name(i)) })
 }
 
-func (p *planner) decide(c choice, site siteState) {
-	p.sel.byIndex[c.hit].hits++
-	if r := p.verdict(c, site); r != ReasonNone {
+func (p *planner) decide(c choice, site siteState, end uint64) {
+	p.question = p.ask(c, site, end)
+	p.question.hit.hits++
+	if p.visit != nil {
+		p.visit(c.symbol, p.question)
+	}
+	if r := p.verdict(); r != ReasonNone {
 		p.plan.Skipped.addSymbol(c.symbol, r)
 		return
 	}
 	p.targets = append(p.targets, uint32(c.symbol))
+	if p.question.hit.HasOffset {
+		p.offsets[uint32(c.symbol)] = p.question.hit.Offset
+	}
 }
 
 // conclude makes the targets, now that their number is known.
 func (p *planner) conclude() {
 	p.plan.Targets = make([]Target, len(p.targets))
 	for i, symbol := range p.targets {
-		p.plan.Targets[i] = Target{Func: funcOf(p.table, int(symbol)), Mechanism: p.options.Mechanism}
+		p.plan.Targets[i] = Target{funcOf(p.table, int(symbol)), p.options.Mechanism, p.offsets[symbol]}
 	}
 	p.targets = nil
 }

@@ -3,6 +3,7 @@ module github.com/kallscope/kallscope
 go 1.26.8
 
 require (
+	github.com/agnivade/levenshtein v1.2.2
 	github.com/cilium/ebpf v0.22.0
 	github.com/go-quicktest/qt v1.102.0
 	github.com/klauspost/compress v1.20.4

@@ -37,6 +37,7 @@ type Kernel struct {
 	allSites     func() (*siteList, error)
 	siteNames    func(scope) (*siteList, error)
 	blacklist    func() ([]CodeRange, error)
+	denyLists    func() (denyLists, error)
 	switches     func() Switches
 
 	mu  sync.Mutex
@@ -87,6 +88,8 @@ type source interface {
 	goingModules() (map[string]bool, error)
 	// blacklist returns the code that kprobes must stay out of.
 	blacklist() ([]CodeRange, error)
+	// denyLists returns the functions that the verifier refuses.
+	denyLists() (denyLists, error)
 	// switches returns the settings that decide what works.
 	switches() Switches
 	// fallbacks says what was read in a slower way than the best, and why.
@@ -101,6 +104,7 @@ func newKernel(id Identity, src source) *Kernel {
 		allSites:     sync.OnceValues(func() (*siteList, error) { return src.sites(scopeAll) }),
 		siteNames:    src.siteNames,
 		blacklist:    sync.OnceValues(src.blacklist),
+		denyLists:    sync.OnceValues(src.denyLists),
 		switches:     sync.OnceValue(src.switches),
 		btf:          make(map[string]btfResult),
 	}

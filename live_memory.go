@@ -114,6 +114,9 @@ func (m *memory) variable(name string) (uint64, error) {
 	return 0, fmt.Errorf("the kernel's symbols do not show the variable %s", name)
 }
 
+// sitesVariable is where the ftrace records begin (kernel/trace/ftrace.c).
+const sitesVariable = "ftrace_pages_start"
+
 // sitesFromMemory reads the ftrace records where the kernel keeps them.
 func (l *live) sitesFromMemory() (*siteList, error) {
 	m, err := l.openMemory()
@@ -121,7 +124,7 @@ func (l *live) sitesFromMemory() (*siteList, error) {
 		return nil, err
 	}
 	defer m.Close()
-	head, err := m.variable("ftrace_pages_start")
+	head, err := m.variable(sitesVariable)
 	if err != nil {
 		return nil, err
 	}
@@ -152,4 +155,27 @@ func (l *live) symbolsFromMemory() (*kallsyms.Table, error) {
 		return nil, err
 	}
 	return m.table.Append(modules, kallsyms.Options{})
+}
+
+// denyLists reads the verifier's sets of BTF ids (kernel/bpf/verifier.c), which
+// no file shows. A kernel that shows its variables and not a set has no such set.
+func (l *live) denyLists() (d denyLists, err error) {
+	m, err := l.openMemory()
+	if err != nil {
+		return d, fmt.Errorf("the verifier's deny lists: %w", err)
+	}
+	defer m.Close()
+	if _, err := m.variable(sitesVariable); err != nil {
+		return d, fmt.Errorf("the verifier's deny lists: %w", err)
+	}
+	for name, to := range map[string]*[]uint32{"btf_id_deny": &d.Trampolines, "noreturn_deny": &d.Returns} {
+		addr, err := m.variable(name)
+		if err != nil {
+			continue
+		}
+		if *to, err = m.IDSet(addr); err != nil {
+			return denyLists{}, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return d, nil
 }

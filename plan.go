@@ -1,7 +1,9 @@
 package kallscope
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 
 	"github.com/kallscope/kallscope/kallsyms"
 )
@@ -16,6 +18,9 @@ type PlanOptions struct {
 	// Cautious includes the functions that patterns leave out because the
 	// probes themselves call them; see [ReasonDispatch].
 	Cautious bool
+	// Unsafe includes the functions on which a mechanism is known to stop the
+	// machine; see [ReasonHangs].
+	Unsafe bool
 }
 
 // A Plan is the answer to a query: every candidate is either a target or
@@ -48,6 +53,9 @@ type Unmatched struct {
 	Pattern string `json:"pattern"`
 	// Why is set when more is known than that no name matches.
 	Why string `json:"why,omitempty"`
+	// Near are names of functions that differ from an exact name by few
+	// letters, the nearest first; five at most, for the first ten patterns.
+	Near []string `json:"near,omitempty"`
 }
 
 // Facts count what a plan was made from.
@@ -66,6 +74,12 @@ type Facts struct {
 	// BTFUnknown says why BTF was not used; candidates that are in BTF only
 	// are then missing.
 	BTFUnknown string `json:"btf_unknown,omitempty"`
+	// BlacklistUnknown says why it is not known which code kprobes must stay
+	// out of; attaching finds out. It is read for kprobe and kretprobe.
+	BlacklistUnknown string `json:"blacklist_unknown,omitempty"`
+	// DenyListUnknown says why it is not known which functions the verifier
+	// refuses; attaching finds out. It is read for mechanisms by BTF id.
+	DenyListUnknown string `json:"deny_list_unknown,omitempty"`
 }
 
 // Matched returns the number of candidates: targets and skipped.
@@ -79,6 +93,14 @@ func (p *Plan) Matched() int { return len(p.Targets) + p.Skipped.Len() }
 // on a BTF id that is no function, and when the symbol table cannot be read.
 // That sites or BTF cannot be read is no failure, but recorded in Facts.
 func (k *Kernel) Plan(q Query, o PlanOptions) (*Plan, error) {
+	p, err := k.newPlanner(q, o)
+	if err != nil {
+		return nil, err
+	}
+	return p.run()
+}
+
+func (k *Kernel) newPlanner(q Query, o PlanOptions) (*planner, error) {
 	c, err := q.compile()
 	if err != nil {
 		return nil, err
@@ -101,9 +123,11 @@ func (k *Kernel) Plan(q Query, o PlanOptions) (*Plan, error) {
 	}
 	p := &planner{
 		kernel: k, scope: scope, table: table, image: imageOf(table), sel: sel, types: types, options: o,
+		checks: checksOf(o.Mechanism), offsets: make(map[uint32]uint64),
 		plan: &Plan{Kernel: k.identity, Query: q, Skipped: Skips{table: table}, Facts: Facts{Symbols: table.Len()}},
 	}
-	return p.run()
+	p.loadLists(setOf(func(m Mechanism) bool { return m == o.Mechanism }))
+	return p, nil
 }
 
 // planner is one run of Plan.
@@ -119,9 +143,16 @@ type planner struct {
 	going   map[string]bool
 	image   image
 
+	checks    []check
+	blacklist []CodeRange // by address
+	deny      denyLists
+	limits    *trampolineLimits // once they are known
+
 	wanted   wanted
 	question question // the one that is asked now
+	visit    func(symbol int, q question)
 	targets  []uint32 // symbols
+	offsets  map[uint32]uint64
 	plan     *Plan
 }
 
@@ -166,9 +197,29 @@ func (p *planner) loadSites(hidden bool) {
 	case hidden:
 		p.names = list.names.set()
 	case list.len() == len(list.addrs):
-		p.sites = &siteCursor{list.addrs}
+		p.sites = &siteCursor{list.addrs, list.addrs}
 	default:
 		p.sites = joinSiteNames(p.table, &list.names)
+	}
+}
+
+// loadLists reads what only some mechanisms ask for. Failure leaves the lists
+// empty.
+func (p *planner) loadLists(ms mechanismSet) {
+	if ms&toKprobes != 0 {
+		list, err := p.kernel.KprobeBlacklist()
+		if err != nil {
+			p.plan.Facts.BlacklistUnknown = err.Error()
+		}
+		p.blacklist = slices.Clone(list)
+		slices.SortFunc(p.blacklist, func(a, b CodeRange) int { return cmp.Compare(a.Start, b.Start) })
+	}
+	if ms&toBTF != 0 {
+		deny, err := p.kernel.denyLists()
+		if err != nil {
+			p.plan.Facts.DenyListUnknown = err.Error()
+		}
+		p.deny = deny
 	}
 }
 

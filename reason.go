@@ -27,10 +27,20 @@ const (
 	ReasonFragment
 	ReasonNoSite
 	ReasonSiteUnknown
+	ReasonBlacklisted
 	ReasonDispatch
 	ReasonDuplicate
 	ReasonAmbiguousName
 	ReasonOffset
+	ReasonNoBTF
+	ReasonVariadic
+	ReasonStructReturn
+	ReasonLargeStruct
+	ReasonValueType
+	ReasonTooManyArgs
+	ReasonDenied
+	ReasonNoreturn
+	ReasonHangs
 
 	// The reasons below come from the kernel, when it refuses a target that
 	// the plan had.
@@ -134,6 +144,11 @@ var reasons = [numReasons]ReasonInfo{
 		Remedy:    "name it exactly, or run where addresses are visible",
 		Reference: "kernel/trace/ftrace.c: t_show()",
 	},
+	ReasonBlacklisted: {
+		Code: "blacklisted", Text: "in code that kprobes must stay out of",
+		Remedy:    "use kprobe.multi or fentry, which are not bound by that list, or watch a function that it calls",
+		Reference: "kernel/kprobes.c: within_kprobe_blacklist(); EINVAL; the list is kprobes/blacklist in debugfs",
+	},
 	ReasonDispatch: {
 		Code: "dispatch", Text: "called by the probe mechanism itself on every hit: it would make every other probe dearer and drop its calls",
 		Remedy:    "name it exactly, or use --cautious",
@@ -145,14 +160,59 @@ var reasons = [numReasons]ReasonInfo{
 		Reference: "kernel/kallsyms.c: kallsyms_on_each_match_symbol()",
 	},
 	ReasonAmbiguousName: {
-		Code: "ambiguous-name", Text: "several symbols have this name and addresses are hidden, so the kernel would choose one of them",
-		Remedy:    "read kallsyms with CAP_SYSLOG and kernel.kptr_restrict below 2",
-		Reference: "kernel/trace/ftrace.c: ftrace_lookup_symbols() takes the first traceable one",
+		Code: "ambiguous-name", Text: "several symbols have this name, and by name the kernel would take another one",
+		Remedy:    "use a mechanism by address, such as kprobe.multi, where addresses are visible",
+		Reference: "kernel/kallsyms.c: kallsyms_lookup_name() takes the first symbol, kernel/trace/ftrace.c: ftrace_lookup_symbols() the first traceable one",
 	},
 	ReasonOffset: {
 		Code: "offset", Text: "an offset inside a function, which this mechanism cannot attach to",
-		Remedy:    "leave the offset out",
+		Remedy:    "leave the offset out, or use kprobe",
 		Reference: "kernel/trace/fprobe.c: entry and return only",
+	},
+	ReasonNoBTF: {
+		Code: "no-btf", Text: "BTF has no function of this name, and this mechanism attaches by BTF id",
+		Remedy:    "use kprobe.multi or kprobe",
+		Reference: "pahole btf_encoder.c: assembly, and functions whose arguments were optimised away or whose address is ambiguous, are left out",
+	},
+	ReasonVariadic: {
+		Code: "variadic", Text: "takes a variable number of arguments, which a trampoline cannot pass on",
+		Remedy:    "use kprobe.multi or kprobe",
+		Reference: "kernel/bpf/btf.c: btf_distill_func_proto(); EINVAL",
+	},
+	ReasonStructReturn: {
+		Code: "struct-return", Text: "returns a struct or union by value",
+		Remedy:    "use kprobe.multi or kprobe",
+		Reference: "kernel/bpf/btf.c: btf_distill_func_proto(); EINVAL",
+	},
+	ReasonLargeStruct: {
+		Code: "large-struct", Text: "takes a struct or union by value that a trampoline cannot pass on",
+		Remedy:    "use kprobe.multi or kprobe",
+		Reference: "kernel/bpf/btf.c: btf_distill_func_proto(), 16 bytes, none before v6.0; EINVAL",
+	},
+	ReasonValueType: {
+		Code: "value-type", Text: "takes or returns a value that a trampoline cannot pass on",
+		Remedy:    "use kprobe.multi or kprobe",
+		Reference: "kernel/bpf/btf.c: __get_type_size(): integers, pointers, enums and structs; EINVAL",
+	},
+	ReasonTooManyArgs: {
+		Code: "too-many-args", Text: "takes more arguments than a trampoline can pass on",
+		Remedy:    "use kprobe.multi or kprobe",
+		Reference: "arch/x86/net/bpf_jit_comp.c: 12 registers, 6 before v6.6 (473e3150e30a); ENOTSUPP",
+	},
+	ReasonDenied: {
+		Code: "denied", Text: "the verifier refuses trampolines on it",
+		Remedy:    "use kprobe.multi or kprobe",
+		Reference: "kernel/bpf/verifier.c: btf_id_deny; EINVAL",
+	},
+	ReasonNoreturn: {
+		Code: "noreturn", Text: "never returns, so the verifier refuses what runs on return",
+		Remedy:    "use fentry, or a probe on entry",
+		Reference: "kernel/bpf/verifier.c: noreturn_deny, since v6.15; EINVAL",
+	},
+	ReasonHangs: {
+		Code: "hangs", Text: "a trampoline on it stops the machine",
+		Remedy:    "use kprobe.multi",
+		Reference: "tried in guests; docs/mechanisms.md",
 	},
 	ReasonRefused: {
 		Code: "refused", Text: "the kernel refused it",

@@ -110,6 +110,8 @@ func (l *siteList) len() int { return max(len(l.addrs), l.names.len()) }
 type siteIndex interface {
 	// at is asked with rising entry addresses; end is the next entry.
 	at(addr, end uint64) siteState
+	// find returns the address of the site of any entry.
+	find(addr uint64) (site uint64, ok bool)
 }
 
 type siteState uint8
@@ -125,8 +127,18 @@ type sitesUnknown struct{}
 
 func (sitesUnknown) at(uint64, uint64) siteState { return siteUnknown }
 
+func (sitesUnknown) find(uint64) (uint64, bool) { return 0, false }
+
 // siteCursor walks sorted site addresses beside rising entry addresses.
-type siteCursor struct{ rest []uint64 }
+type siteCursor struct{ all, rest []uint64 }
+
+func (c *siteCursor) find(addr uint64) (uint64, bool) {
+	i, _ := slices.BinarySearch(c.all, addr)
+	if i == len(c.all) || c.all[i] > addr+maxSiteOffset {
+		return 0, false
+	}
+	return c.all[i], true
+}
 
 func (c *siteCursor) at(addr, end uint64) siteState {
 	for len(c.rest) > 0 && c.rest[0] < addr {
@@ -147,6 +159,8 @@ func (m sitesByAddr) at(addr, _ uint64) siteState {
 	}
 	return siteNo
 }
+
+func (m sitesByAddr) find(addr uint64) (uint64, bool) { return addr, m[addr] == siteYes }
 
 // joinSiteNames finds the addresses of a list of names. A name that one text
 // symbol of the module has is certain. The records of one module come in the

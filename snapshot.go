@@ -45,6 +45,7 @@ const (
 	factBTFObjects = "btf-objects"
 	factNotLive    = "module-states"
 	factAddresses  = "addresses"
+	factDenyLists  = "deny-lists"
 )
 
 // snapshotFacts are the facts that are no lists.
@@ -56,6 +57,8 @@ type snapshotFacts struct {
 	RuntimeToo bool `json:"modules_with_runtime,omitempty"`
 	// NotLive are the modules that are loading or going.
 	NotLive []string `json:"modules_not_live,omitempty"`
+	// DenyLists are the functions that the verifier refuses.
+	DenyLists *denyLists `json:"deny_lists,omitempty"`
 	// From says where lists of sites were read, by section.
 	From map[string]string `json:"from,omitempty"`
 	// Missing says why there is no such section, or fact.
@@ -350,6 +353,12 @@ func (s *snapshotWriter) addFacts() error {
 		s.facts.NotLive = append(s.facts.NotLive, module)
 	}
 	slices.Sort(s.facts.NotLive)
+	deny, err := s.kernel.denyLists()
+	if err != nil {
+		s.miss(factDenyLists, factDenyLists, err)
+	} else {
+		s.facts.DenyLists = &deny
+	}
 	s.facts.Kernel, s.facts.Switches = s.kernel.Identity(), s.kernel.Switches()
 	data, err := json.Marshal(s.facts)
 	if err != nil {

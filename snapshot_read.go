@@ -266,6 +266,16 @@ func (s *snapshot) blacklist() ([]CodeRange, error) {
 	return ranges, nil
 }
 
+func (s *snapshot) denyLists() (denyLists, error) {
+	if s.facts.DenyLists != nil {
+		return *s.facts.DenyLists, nil
+	}
+	if err, ok := s.facts.Missing[factDenyLists]; ok {
+		return denyLists{}, err
+	}
+	return denyLists{}, errors.New("the snapshot does not have the verifier's deny lists")
+}
+
 func (s *snapshot) switches() Switches { return s.facts.Switches }
 
 func (*snapshot) fallbacks() []string { return nil }

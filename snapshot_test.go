@@ -145,7 +145,8 @@ func TestSnapshotMissing(t *testing.T) {
 	}
 	qt.Assert(t, qt.Matches(strings.Join(missing, "\n"), `sites: restricted: kernel lockdown is "confidentiality", which hides tracefs
 kprobe-blacklist: .*
-btf:vmlinux: .*; the kernel was built without CONFIG_DEBUG_INFO_BTF`))
+btf:vmlinux: .*; the kernel was built without CONFIG_DEBUG_INFO_BTF
+deny-lists: .*`))
 	p, err := reopen(t, live(t, variants()["locked"])).Plan(query("vfs_*"), kallscope.PlanOptions{})
 	qt.Assert(t, qt.IsNil(err))
 	qt.Assert(t, qt.Equals(p.Facts.SitesUnknown, `restricted: kernel lockdown is "confidentiality", which hides tracefs`))

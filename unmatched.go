@@ -7,6 +7,10 @@ import (
 	"github.com/kallscope/kallscope/internal/pattern"
 )
 
+// maxNear is for how many patterns names like theirs are looked for, which costs
+// a walk over all symbols each.
+const maxNear = 10
+
 // unmatched returns the including patterns without a candidate. A candidate was
 // credited to the first pattern that includes it, so those that are left are
 // asked again, each by itself.
@@ -15,7 +19,11 @@ func (p *planner) unmatched() []Unmatched {
 	for i := range p.sel.byIndex {
 		s := &p.sel.byIndex[i]
 		if !s.Exclude && s.hits == 0 && !p.matchesAlone(s) {
-			list = append(list, Unmatched{s.String(), p.whyUnmatched(s)})
+			u := Unmatched{Pattern: s.String(), Why: p.whyUnmatched(s)}
+			if name, exact := s.bound.Exact(); exact && len(list) < maxNear {
+				u.Near = p.nearNames(name)
+			}
+			list = append(list, u)
 		}
 	}
 	return list

@@ -78,8 +78,8 @@ standard output for itself. How the command ended is said, not passed on.`,
 			return f.run(s)
 		},
 	}
-	f.register(cmd)
-	f.registerMechanism(cmd)
+	f.registerPatterns(cmd)
+	f.registerTargets(cmd)
 	flags := cmd.Flags()
 	_ = flags.MarkHidden("kernel") // known, to be refused in a sentence
 	flags.Float64VarP(&f.seconds, "duration", "d", 0, "stop after this many `seconds`")

@@ -34,8 +34,8 @@ to, with the reason; --skipped=no-site those of one reason.`,
   kallscope list 'vfs_*' --skipped=no-site`,
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(s, args) },
 	}
-	f.register(cmd)
-	f.registerMechanism(cmd)
+	f.registerPatterns(cmd)
+	f.registerTargets(cmd)
 	cmd.Flags().StringVar(&f.skipped, "skipped", "", "list skipped functions, all or those of one `reason`")
 	cmd.Flags().Lookup("skipped").NoOptDefVal = "all"
 	return cmd

@@ -102,7 +102,7 @@ Exit status: 0 done, 1 nothing matched, 2 error, 130 interrupted.`,
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.AddCommand(newList(s), newResolve(s), newCount(s), newSnapshot(s), newFeatures(s))
+	root.AddCommand(newList(s), newResolve(s), newCount(s), newSnapshot(s), newFeatures(s), newWhy(s))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})

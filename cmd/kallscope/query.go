@@ -26,18 +26,25 @@ type queryFlags struct {
 	kernel     string
 }
 
-func (q *queryFlags) register(cmd *cobra.Command) {
+// registerPatterns adds the flags that say which functions are meant.
+func (q *queryFlags) registerPatterns(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVarP(&q.query.Exclude, "exclude", "x", nil, "leave out what this `pattern` matches")
 	f.StringArrayVarP(&q.query.Modules, "module", "m", nil, "only functions of modules that this `glob` matches")
 	f.StringArrayVar(&q.query.Args, "arg", nil, "only functions with an argument of this C `type`")
 	f.StringArrayVar(&q.query.Rets, "ret", nil, "only functions that return this C `type`")
 	f.StringArrayVarP(&q.files, "file", "f", nil, "read patterns from this `file` too; - is standard input")
-	f.StringVar(&q.duplicates, "duplicates", "all", "`rule` for functions of one name: all, skip, first or error")
-	f.BoolVar(&q.cautious, "cautious", false, "include the functions that probes themselves call")
 	f.BoolVar(&q.json, "json", false, "one JSON object a line")
 	f.StringVar(&q.kernel, "kernel", "", "use the kernel whose facts are in this `file`, made by kallscope snapshot")
 	f.BoolVarP(&q.verbose, "verbose", "v", false, "say what each step did")
+}
+
+// registerTargets adds the flags that say which of them become targets.
+func (q *queryFlags) registerTargets(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&q.duplicates, "duplicates", "all", "`rule` for functions of one name: all, skip, first or error")
+	f.BoolVar(&q.cautious, "cautious", false, "include the functions that probes themselves call")
+	q.registerMechanism(cmd)
 }
 
 func (q *queryFlags) registerMechanism(cmd *cobra.Command) {
@@ -64,22 +71,31 @@ func (q *queryFlags) open() (*kallscope.Kernel, error) {
 	return k, nil
 }
 
-// plan answers the query of the flags and the patterns on the command line.
-func (q *queryFlags) plan(k *kallscope.Kernel, args []string, stdin io.Reader) (*kallscope.Plan, error) {
+// read returns the query of the flags and the patterns on the command line.
+func (q *queryFlags) read(args []string, stdin io.Reader) (kallscope.Query, error) {
 	q.query.Patterns = args
 	for _, file := range q.files {
 		if err := q.readFile(file, stdin); err != nil {
-			return nil, err
+			return q.query, err
 		}
 	}
 	if len(q.query.Patterns)+len(q.query.Exclude)+len(q.query.Modules)+len(q.query.Args)+len(q.query.Rets) == 0 {
-		return nil, errors.New("no pattern given; '*' stands for all functions")
+		return q.query, errors.New("no pattern given; '*' stands for all functions")
+	}
+	return q.query, nil
+}
+
+// plan answers the query.
+func (q *queryFlags) plan(k *kallscope.Kernel, args []string, stdin io.Reader) (*kallscope.Plan, error) {
+	query, err := q.read(args, stdin)
+	if err != nil {
+		return nil, err
 	}
 	o, err := q.options()
 	if err != nil {
 		return nil, err
 	}
-	return k.Plan(q.query, o)
+	return k.Plan(query, o)
 }
 
 func (q *queryFlags) options() (o kallscope.PlanOptions, err error) {
@@ -117,28 +133,41 @@ func (q *queryFlags) readFile(file string, stdin io.Reader) error {
 // tell says on w what a plan could not know, and which patterns found nothing;
 // with -v also what was read in a slower way.
 func (q *queryFlags) tell(w io.Writer, k *kallscope.Kernel, p *kallscope.Plan) {
+	q.tellFacts(w, k, p.Facts)
+	tellUnmatched(w, p.Unmatched)
+}
+
+func (q *queryFlags) tellFacts(w io.Writer, k *kallscope.Kernel, f kallscope.Facts) {
 	if q.verbose {
 		for _, f := range k.Fallbacks() {
 			fmt.Fprintln(w, f)
 		}
 	}
-	if p.Facts.Hidden != "" {
-		fmt.Fprintf(w, "addresses are hidden (%s): functions are known by name only\n", p.Facts.Hidden)
+	for _, unknown := range []struct{ what, why string }{
+		{"addresses are hidden (%s): functions are known by name only\n", f.Hidden},
+		{"which functions can be traced is not known: %s\n", f.SitesUnknown},
+		{"functions that are in BTF only are missing: %s\n", f.BTFUnknown},
+		{"which code kprobes must stay out of is not known: %s\n", f.BlacklistUnknown},
+		{"which functions the verifier refuses is not known: %s\n", f.DenyListUnknown},
+	} {
+		if unknown.why != "" {
+			fmt.Fprintf(w, unknown.what, unknown.why)
+		}
 	}
-	if p.Facts.SitesUnknown != "" {
-		fmt.Fprintf(w, "which functions can be traced is not known: %s\n", p.Facts.SitesUnknown)
-	}
-	if p.Facts.BTFUnknown != "" {
-		fmt.Fprintf(w, "functions that are in BTF only are missing: %s\n", p.Facts.BTFUnknown)
-	}
-	for i, u := range p.Unmatched {
-		if i == 10 && len(p.Unmatched) > 11 {
-			fmt.Fprintf(w, "and %d more patterns match nothing\n", len(p.Unmatched)-i)
+}
+
+func tellUnmatched(w io.Writer, list []kallscope.Unmatched) {
+	for i, u := range list {
+		if i == 10 && len(list) > 11 {
+			fmt.Fprintf(w, "and %d more patterns match nothing\n", len(list)-i)
 			break
 		}
 		fmt.Fprintf(w, "%s: no function matches", u.Pattern)
 		if u.Why != "" {
 			fmt.Fprintf(w, ": %s", u.Why)
+		}
+		if len(u.Near) > 0 {
+			fmt.Fprintf(w, "; near: %s", strings.Join(u.Near, ", "))
 		}
 		fmt.Fprintln(w)
 	}

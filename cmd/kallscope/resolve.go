@@ -30,7 +30,7 @@ Patterns come from a file too, one a line: -f FILE, or -f - for standard input.`
   cut -f3 names.tsv | kallscope resolve -f -`,
 		RunE: func(_ *cobra.Command, args []string) error { return runResolve(s, &f, args) },
 	}
-	f.register(cmd)
+	f.registerPatterns(cmd)
 	return cmd
 }
 

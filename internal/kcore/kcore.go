@@ -100,5 +100,30 @@ func (m *Memory) Uint64(addr uint64) (uint64, error) {
 	return m.order.Uint64(b[:]), err
 }
 
+// maxIDSet is more than any set of BTF ids has.
+const maxIDSet = 1 << 16
+
+// IDSet reads a struct btf_id_set (include/linux/btf_ids.h): a number of type
+// ids, and the ids, four bytes each.
+func (m *Memory) IDSet(addr uint64) ([]uint32, error) {
+	var head [4]byte
+	if err := m.Read(addr, head[:]); err != nil {
+		return nil, err
+	}
+	n := m.order.Uint32(head[:])
+	if n > maxIDSet {
+		return nil, fmt.Errorf("%d ids: not believable", n)
+	}
+	data := make([]byte, 4*n)
+	if err := m.Read(addr+4, data); err != nil {
+		return nil, err
+	}
+	ids := make([]uint32, n)
+	for i := range ids {
+		ids[i] = m.order.Uint32(data[4*i:])
+	}
+	return ids, nil
+}
+
 // ByteOrder returns the byte order of the kernel.
 func (m *Memory) ByteOrder() binary.ByteOrder { return m.order }
