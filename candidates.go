@@ -236,7 +236,8 @@ func (p *planner) objects() []string {
 	}
 	reached := objects[:0]
 	for _, object := range objects {
-		if p.sel.inModules(object) && p.sel.has(func(s *selected) bool { return s.MatchModule(object) }) {
+		if p.sel.inModules(object) && p.sel.has(func(s *selected) bool { return s.MatchModule(object) }) &&
+			(object == Vmlinux || p.narrow == nil || p.narrow.btfWithin(object, p.reach)) {
 			reached = append(reached, object)
 		}
 	}

@@ -19,3 +19,11 @@ func ModuleSymbolsFromMemory() ([]string, error) {
 	}
 	return lines, nil
 }
+
+// LiveNarrow returns the running kernel; from many modules on those out of reach
+// are left out.
+func LiveNarrow(many int) *Kernel {
+	l := newLive("/")
+	l.many = many
+	return newKernel(Identity{}, l)
+}

@@ -70,13 +70,14 @@ type live struct {
 	root       string
 	vmlinux    func() (*kallsyms.Table, error)
 	vmlinuxBTF func() (*btfscan.BTF, error)
+	many       int // modules, see manyModules
 
 	mu   sync.Mutex
 	slow []string // what was read in a slower way, and why
 }
 
 func newLive(root string) *live {
-	l := &live{root: root}
+	l := &live{root: root, many: manyModules}
 	l.vmlinux = sync.OnceValues(l.readVmlinux)
 	l.vmlinuxBTF = sync.OnceValues(func() (*btfscan.BTF, error) { return l.readBTF(Vmlinux, nil) })
 	return l

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/kallscope/kallscope/internal/btfscan"
 	"github.com/kallscope/kallscope/internal/kcore"
@@ -141,6 +142,11 @@ func (l *live) sitesFromMemory() (*siteList, error) {
 // symbolsFromMemory returns the symbols of vmlinux and those of modules, the
 // latter from memory.
 func (l *live) symbolsFromMemory() (*kallsyms.Table, error) {
+	return l.modulesFromMemory(func(*kcore.Module) (bool, error) { return true, nil })
+}
+
+// modulesFromMemory returns the symbols of vmlinux and of the modules to keep.
+func (l *live) modulesFromMemory(keep func(*kcore.Module) (bool, error)) (*kallsyms.Table, error) {
 	m, err := l.openMemory()
 	if err != nil {
 		return nil, err
@@ -154,7 +160,29 @@ func (l *live) symbolsFromMemory() (*kallsyms.Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	modules.Keep = keep
 	return m.table.Append(modules, kallsyms.Options{})
+}
+
+// manyModules is from how many loaded modules on those out of reach are left
+// out: the symbols of one take half a millisecond or so.
+const manyModules = 100
+
+func (l *live) narrow() bool {
+	modules, err := os.ReadFile(l.path("proc/modules"))
+	return err == nil && bytes.Count(modules, []byte{'\n'}) >= l.many
+}
+
+func (l *live) symbolsWithin(r reach) (*kallsyms.Table, error) {
+	return l.modulesFromMemory(func(m *kcore.Module) (bool, error) {
+		names, err := m.Strings()
+		return !m.Live || r.has(m.Name, names), err
+	})
+}
+
+func (l *live) btfWithin(object string, r reach) bool {
+	data, err := os.ReadFile(l.path(filepath.Join("sys/kernel/btf", object)))
+	return err != nil || r.has(object, data)
 }
 
 // denyLists reads the verifier's sets of BTF ids (kernel/bpf/verifier.c), which

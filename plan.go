@@ -109,7 +109,9 @@ func (k *Kernel) newPlanner(q Query, o PlanOptions) (*planner, error) {
 		o.Mechanism = KprobeMulti
 	}
 	scope := c.scope()
-	table, err := k.symbols(scope)
+	reach := c.reachOf()
+	narrow := k.narrowly(reach)
+	table, err := k.symbolsWithin(scope, reach, narrow)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +125,7 @@ func (k *Kernel) newPlanner(q Query, o PlanOptions) (*planner, error) {
 	}
 	p := &planner{
 		kernel: k, scope: scope, table: table, image: imageOf(table), sel: sel, types: types, options: o,
-		checks: checksOf(o.Mechanism), offsets: make(map[uint32]uint64),
+		reach: reach, narrow: narrow, checks: checksOf(o.Mechanism), offsets: make(map[uint32]uint64),
 		plan: &Plan{Kernel: k.identity, Query: q, Skipped: Skips{table: table}, Facts: Facts{Symbols: table.Len()}},
 	}
 	p.loadLists(setOf(func(m Mechanism) bool { return m == o.Mechanism }))
@@ -142,6 +144,8 @@ type planner struct {
 	names   map[string]bool // traceable "module:name", when addresses are hidden
 	going   map[string]bool
 	image   image
+	reach   reach
+	narrow  narrowSource // nil: every module's symbols are there
 
 	checks    []check
 	blacklist []CodeRange // by address

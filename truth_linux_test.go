@@ -2,6 +2,7 @@ package kallscope_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -174,6 +175,22 @@ func TestGuestModuleSymbols(t *testing.T) {
 	}
 	fmt.Printf("%d module symbols\n", len(want))
 	qt.Assert(t, qt.IsTrue(slices.Equal(fromMemory, want)))
+}
+
+// TestGuestNarrow: leaving out modules that cannot match changes no plan.
+func TestGuestNarrow(t *testing.T) {
+	testutil.Guest(t)
+	for _, pattern := range []string{"virtio_*", "/^virtio_pci/", "virtio_net:*", "virtio_net:virtnet_*", "*:xfs_*", "tcp_*"} {
+		narrow, err := kallscope.LiveNarrow(0).Plan(query(pattern), kallscope.PlanOptions{})
+		qt.Assert(t, qt.IsNil(err))
+		whole, err := kallscope.LiveNarrow(math.MaxInt).Plan(query(pattern), kallscope.PlanOptions{})
+		qt.Assert(t, qt.IsNil(err))
+		fmt.Printf("%s: %d targets, %d skipped; %d of %d symbols\n", pattern, len(narrow.Targets), narrow.Skipped.Len(), narrow.Facts.Symbols, whole.Facts.Symbols)
+		qt.Check(t, qt.IsTrue(slices.Equal(narrow.Targets, whole.Targets)))
+		qt.Check(t, qt.DeepEquals(slices.Collect(narrow.Skipped.All()), slices.Collect(whole.Skipped.All())))
+		qt.Check(t, qt.DeepEquals(narrow.Unmatched, whole.Unmatched))
+		qt.Check(t, qt.IsTrue(narrow.Facts.Symbols <= whole.Facts.Symbols))
+	}
 }
 
 func liveGuest(t *testing.T) *kallscope.Kernel {

@@ -18,13 +18,21 @@ const (
 	maxSymbolLen = 1 << 10 // KSYM_NAME_LEN is 512
 )
 
-// MODULE_STATE_UNFORMED in include/linux/module.h: /proc/kallsyms leaves such
-// modules out (module_get_kallsym() in kernel/module/kallsyms.c).
-const stateUnformed = 3
+// MODULE_STATE_LIVE and MODULE_STATE_UNFORMED in include/linux/module.h:
+// /proc/kallsyms leaves the latter out (module_get_kallsym() in
+// kernel/module/kallsyms.c).
+const (
+	stateLive     = 0
+	stateUnformed = 3
+)
 
 // A Module is the symbol table of one loaded module.
 type Module struct {
 	Name string
+	// Live is false while it is loaded or unloaded. Names may then share their
+	// ends in the string table; later each has its own (add_kallsyms() in
+	// kernel/module/kallsyms.c).
+	Live bool
 
 	order   binary.ByteOrder
 	symtab  []byte
@@ -44,11 +52,17 @@ func (m *Memory) Modules(head uint64, b *btfscan.BTF) (*Modules, error) {
 	if err != nil {
 		return nil, fmt.Errorf("modules: %w", err)
 	}
-	return &Modules{mem: m, head: head, node: node, layout: layout}, nil
+	return &Modules{
+		Keep: func(*Module) (bool, error) { return true, nil },
+		mem:  m, head: head, node: node, layout: layout,
+	}, nil
 }
 
 // Modules walks over the loaded modules in the kernel's order.
 type Modules struct {
+	// Keep says which modules Read gives: all of them at first.
+	Keep func(*Module) (bool, error)
+
 	mem        *Memory
 	head, node uint64
 	layout     moduleLayout
@@ -83,6 +97,13 @@ func (w *Modules) Read(p []byte) (int, error) {
 		mod, err := w.Next()
 		if err != nil {
 			return 0, err
+		}
+		keep, err := w.Keep(mod)
+		if err != nil {
+			return 0, err
+		}
+		if !keep {
+			continue
 		}
 		if w.text, err = mod.AppendKallsyms(w.text[:0]); err != nil {
 			return 0, err
@@ -125,9 +146,12 @@ func moduleLayoutOf(b *btfscan.BTF) (l moduleLayout, err error) {
 
 func (m *Memory) module(buf []byte, l moduleLayout) *Module {
 	name, _, _ := bytes.Cut(buf[l.name:][:moduleNameLen], []byte{0})
-	mod := &Module{Name: string(name), order: m.order}
+	mod := &Module{Name: string(name), Live: m.order.Uint32(buf[l.state:]) == stateLive, order: m.order}
 	tables := m.order.Uint64(buf[l.kallsyms:])
 	mod.load = func() error {
+		if mod.strtab != nil {
+			return nil
+		}
 		if err := m.loadTables(mod, tables, l); err != nil {
 			return fmt.Errorf("module %s: %w", mod.Name, err)
 		}
@@ -191,6 +215,12 @@ func (m *Memory) loadStrings(mod *Module, addr uint64) error {
 }
 
 const pageSize = 4096
+
+// Strings returns the module's string table: its names, each behind a zero byte.
+func (mod *Module) Strings() ([]byte, error) {
+	err := mod.load()
+	return mod.strtab, err
+}
 
 // AppendKallsyms appends the module's symbols to dst as /proc/kallsyms prints
 // them, except that exported symbols have a small letter too.

@@ -111,6 +111,14 @@ func (p *Pattern) Exact() (name string, ok bool) {
 	return g.prefix, true
 }
 
+// LiteralPrefix returns what every name that matches begins with, perhaps nothing.
+func (p *Pattern) LiteralPrefix() string {
+	if p.name == nil {
+		return ""
+	}
+	return p.name.literalPrefix()
+}
+
 // MatchModule reports whether functions of the module can match. An empty module is vmlinux.
 func (p *Pattern) MatchModule(module string) bool {
 	return p.module == nil || p.module.match(canonicalModule(module))
