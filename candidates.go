@@ -1,6 +1,7 @@
 package kallscope
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -94,7 +95,7 @@ func (p *planner) choose(syms []int) choice {
 		class := kallsyms.Classify(name)
 		p.wanted.noteSuffixed(moduleName(module), name, class)
 		hit := p.sel.include(module, name, p.table.Addr(i))
-		if hit != noHit && class.IsFunction() {
+		if class.IsFunction() && (hit != noHit || p.sel.without[p.table.Addr(i)]) {
 			p.wanted.note(moduleName(module), name)
 		}
 		if hit == noHit || chosen.hit != noHit && (chosen.class.IsFunction() || !class.IsFunction()) {
@@ -117,8 +118,16 @@ func (p *planner) aliasExcluded(syms []int) bool {
 }
 
 func (p *planner) decide(c choice, site siteState, end uint64) {
+	c.hit = p.withoutOffset(c)
 	p.question = p.ask(c, site, end)
+	if problem := p.question.beyond(); problem != "" {
+		p.question.hit.problem = problem
+		return
+	}
 	p.question.hit.hits++
+	if p.question.hit.HasOffset {
+		p.plan.offsets[p.question.addr] = p.question.hit.Offset
+	}
 	if p.visit != nil {
 		p.visit(c.symbol, p.question)
 	}
@@ -127,16 +136,40 @@ func (p *planner) decide(c choice, site siteState, end uint64) {
 		return
 	}
 	p.targets = append(p.targets, uint32(c.symbol))
-	if p.question.hit.HasOffset {
-		p.offsets[uint32(c.symbol)] = p.question.hit.Offset
+}
+
+// withoutOffset returns the pattern that asks for the entry of a function where
+// the one that was found first asks for a place behind it: one function is one
+// candidate.
+func (p *planner) withoutOffset(c choice) int {
+	first := &p.sel.byIndex[c.hit]
+	if !first.HasOffset {
+		return c.hit
 	}
+	for i := range p.sel.byIndex {
+		s := &p.sel.byIndex[i]
+		byAddr := s.Kind == pattern.Addr && p.sel.addrs[p.table.Addr(c.symbol)] == i
+		if !s.Exclude && !s.HasOffset && (byAddr || s.bound.Match(p.table.Module(c.symbol), p.table.Name(c.symbol))) {
+			first.problem = "the entry of this function is asked for too; ask for its inside by itself"
+			return i
+		}
+	}
+	return c.hit
+}
+
+// beyond says what is wrong with an offset.
+func (q *question) beyond() string {
+	if !q.hit.HasOffset || q.end <= q.addr || q.hit.Offset < q.end-q.addr {
+		return ""
+	}
+	return fmt.Sprintf("%s ends at +%#x or before", q.name, q.end-q.addr)
 }
 
 // conclude makes the targets, now that their number is known.
 func (p *planner) conclude() {
 	p.plan.Targets = make([]Target, len(p.targets))
 	for i, symbol := range p.targets {
-		p.plan.Targets[i] = Target{funcOf(p.table, int(symbol)), p.options.Mechanism, p.offsets[symbol]}
+		p.plan.Targets[i] = Target{funcOf(p.table, int(symbol)), p.options.Mechanism, p.plan.offsets[p.table.Addr(int(symbol))]}
 	}
 	p.targets = nil
 }
@@ -322,12 +355,24 @@ func (p *planner) walkBTF() {
 			}
 			p.sel.byIndex[p.sel.include(object, fn.Name, 0)].hits++
 			reason := ReasonNoSymbol
-			if state == suffixed {
+			switch {
+			case state == suffixed:
 				reason = ReasonSuffixed
+			case p.isDiscarded(object, fn.Name):
+				reason = ReasonInit
 			}
 			p.plan.Skipped.add(Func{Name: strings.Clone(fn.Name), Module: object, BTFID: fn.ID}, reason)
 		}
 	}
+}
+
+// isDiscarded reports whether a function without a place in the code has a
+// symbol with the letter of code: __exit functions of what is built in, which are
+// freed after boot too, lie behind all bounds that symbols mark.
+func (p *planner) isDiscarded(module, name string) bool {
+	return slices.ContainsFunc(p.table.ByName(name), func(i int) bool {
+		return kallsyms.IsText(p.table.Type(i)) && moduleName(p.table.Module(i)) == module
+	})
 }
 
 // walkData makes candidates of data symbols that were named exactly: who asks

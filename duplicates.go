@@ -35,19 +35,26 @@ func ParseDuplicates(s string) (Duplicates, error) {
 	return 0, fmt.Errorf("duplicates %q: %w; use all, skip, first or error", s, ErrNotFound)
 }
 
-// applyDuplicates enforces the rule for several targets of one name.
+// applyDuplicates enforces the rule for several targets of one name. Who gives
+// the address of one has chosen it.
 func (p *planner) applyDuplicates() error {
 	if p.options.Duplicates == DuplicatesAll {
 		return nil
 	}
 	byName := make(map[string]int, len(p.plan.Targets))
 	for _, t := range p.plan.Targets {
-		byName[t.Name]++
+		if _, chosen := p.sel.addrs[t.Addr]; !chosen {
+			byName[t.Name]++
+		}
 	}
 	seen := make(map[string]bool)
 	kept := p.plan.Targets[:0]
 	for _, t := range p.plan.Targets {
+		_, chosen := p.sel.addrs[t.Addr]
 		switch {
+		case chosen:
+			kept = append(kept, t)
+			continue
 		case byName[t.Name] == 1, p.options.Duplicates == DuplicatesFirst && !seen[t.Name]:
 			kept = append(kept, t)
 		case p.options.Duplicates == DuplicatesError:

@@ -10,9 +10,18 @@ import (
 	"github.com/kallscope/kallscope/kallsyms"
 )
 
-// nearNames returns up to five names of functions that differ from name by few
-// letters, the nearest first: what was meant, perhaps.
-func (p *planner) nearNames(name string) []string {
+// nearNames returns up to five names of functions that may have been meant:
+// those that the compiler made of this one, else those that differ by few
+// letters, the nearest first.
+func (p *planner) nearNames(name string) (names []string) {
+	for _, i := range p.table.Variants(name) {
+		if made := p.table.Name(i); p.isText(i) && kallsyms.Classify(made).IsFunction() && !slices.Contains(names, made) && len(names) < 5 {
+			names = append(names, made)
+		}
+	}
+	if names != nil {
+		return names
+	}
 	type near struct {
 		name     string
 		distance int
@@ -35,7 +44,6 @@ func (p *planner) nearNames(name string) []string {
 	slices.SortFunc(found, func(a, b near) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
 	})
-	var names []string
 	for _, n := range slices.Compact(found) {
 		if len(names) < 5 {
 			names = append(names, n.name)

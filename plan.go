@@ -37,7 +37,14 @@ type Plan struct {
 	Unmatched []Unmatched `json:"unmatched,omitempty"`
 	// Facts are what the plan rests on.
 	Facts Facts `json:"facts"`
+
+	offsets map[uint64]uint64 // see Offset
 }
+
+// Offset returns the offset that was asked for behind the entry of a candidate,
+// in bytes; usually zero. A plan that was read from a file has those of its
+// targets only.
+func (p *Plan) Offset(f Func) uint64 { return p.offsets[f.Addr] }
 
 // A Target is a function to attach to, and how.
 type Target struct {
@@ -125,8 +132,11 @@ func (k *Kernel) newPlanner(q Query, o PlanOptions) (*planner, error) {
 	}
 	p := &planner{
 		kernel: k, scope: scope, table: table, image: imageOf(table), sel: sel, types: types, options: o,
-		reach: reach, narrow: narrow, checks: checksOf(o.Mechanism), offsets: make(map[uint32]uint64),
-		plan: &Plan{Kernel: k.identity, Query: q, Skipped: Skips{table: table}, Facts: Facts{Symbols: table.Len()}},
+		reach: reach, narrow: narrow, checks: checksOf(o.Mechanism),
+		plan: &Plan{
+			Kernel: k.identity, Query: q, Skipped: Skips{table: table},
+			Facts: Facts{Symbols: table.Len()}, offsets: make(map[uint64]uint64),
+		},
 	}
 	p.loadLists(setOf(func(m Mechanism) bool { return m == o.Mechanism }))
 	return p, nil
@@ -156,7 +166,6 @@ type planner struct {
 	question question // the one that is asked now
 	visit    func(symbol int, q question)
 	targets  []uint32 // symbols
-	offsets  map[uint32]uint64
 	plan     *Plan
 }
 

@@ -43,14 +43,14 @@ type compiled struct {
 
 func (q Query) compile() (compiled, error) {
 	var c compiled
-	for _, text := range q.Patterns {
+	for _, text := range distinct(q.Patterns) {
 		p, err := pattern.Parse(text)
 		if err != nil {
 			return c, err
 		}
 		c.patterns = append(c.patterns, p)
 	}
-	for _, text := range q.Exclude {
+	for _, text := range distinct(q.Exclude) {
 		p, err := pattern.Parse("!" + text)
 		if err != nil {
 			return c, err
@@ -72,6 +72,16 @@ func (q Query) compile() (compiled, error) {
 		c.modules = append(c.modules, p)
 	}
 	return c, nil
+}
+
+// distinct returns texts without what is there again.
+func distinct(texts []string) []string {
+	seen := make(map[string]bool, len(texts))
+	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool {
+		again := seen[text]
+		seen[text] = true
+		return again
+	})
 }
 
 // scope returns what the query can match in.
@@ -141,14 +151,19 @@ func (c *compiled) selectIn(k *Kernel, t *kallsyms.Table) (*selection, error) {
 	s := &selection{addrs: make(map[uint64]int), without: make(map[uint64]bool), modules: c.modules}
 	patterns := make([]pattern.Pattern, len(c.patterns))
 	for i, p := range c.patterns {
+		p.HasOffset = p.HasOffset && p.Offset > 0
 		sel := selected{Pattern: p}
 		switch p.Kind {
 		case pattern.BTFID:
 			named, err := k.patternOfID(p)
-			if err != nil {
-				return nil, err
+			switch {
+			case err == nil:
+				p = named
+			case p.Exclude:
+				return nil, fmt.Errorf("pattern %s: %w", p, err)
+			default:
+				p, sel.problem = never(), err.Error()
 			}
-			p = named
 		case pattern.Addr:
 			sel.problem = s.bindAddr(i, p, t)
 		}
@@ -164,6 +179,15 @@ func (c *compiled) selectIn(k *Kernel, t *kallsyms.Table) (*selection, error) {
 	return s, err
 }
 
+// never returns a pattern that matches nothing.
+func never() pattern.Pattern {
+	p, err := pattern.Parse(`/[^\x00-\x{10ffff}]/`)
+	if err != nil {
+		panic(err) // it is a constant
+	}
+	return p
+}
+
 // isExact reports whether a pattern names one function.
 func isExact(p *pattern.Pattern) bool {
 	_, one := p.Exact()
@@ -174,11 +198,11 @@ func isExact(p *pattern.Pattern) bool {
 func (k *Kernel) patternOfID(p pattern.Pattern) (pattern.Pattern, error) {
 	b, err := k.openBTF(p.Object)
 	if err != nil {
-		return p, fmt.Errorf("pattern %s: %w", p, err)
+		return p, err
 	}
 	fn, ok := b.FuncByID(p.ID)
 	if !ok {
-		return p, fmt.Errorf("pattern %s: type id %d in the BTF of %s is no function: %w", p, p.ID, p.Object, ErrNotFound)
+		return p, fmt.Errorf("type id %d in the BTF of %s is no function", p.ID, p.Object)
 	}
 	text := p.Object + ":" + fn.Name
 	if p.Exclude {

@@ -13,43 +13,89 @@ const maxNear = 10
 
 // unmatched returns the including patterns without a candidate. A candidate was
 // credited to the first pattern that includes it, so those that are left are
-// asked again, each by itself.
+// asked again.
 func (p *planner) unmatched() []Unmatched {
+	p.creditAll()
 	var list []Unmatched
 	for i := range p.sel.byIndex {
 		s := &p.sel.byIndex[i]
-		if !s.Exclude && s.hits == 0 && !p.matchesAlone(s) {
-			u := Unmatched{Pattern: s.String(), Why: p.whyUnmatched(s)}
-			if name, exact := s.bound.Exact(); exact && len(list) < maxNear {
-				u.Near = p.nearNames(name)
-			}
-			list = append(list, u)
+		if s.Exclude || s.hits > 0 {
+			continue
 		}
+		u := Unmatched{Pattern: s.String(), Why: p.whyUnmatched(s)}
+		if name, exact := s.bound.Exact(); exact && s.problem == "" && len(list) < maxNear {
+			u.Near = p.nearNames(name)
+		}
+		list = append(list, u)
 	}
 	return list
 }
 
-func (p *planner) matchesAlone(s *selected) bool {
-	if s.Kind == pattern.Addr {
-		return s.problem == "" && len(p.sel.addrs) > 0
-	}
-	symbols := p.table.Len()
-	if name, exact := s.bound.Exact(); exact {
-		return slices.ContainsFunc(p.table.ByName(name), func(i int) bool { return p.isCandidate(s, i) })
-	}
-	for i := range symbols {
-		if p.isCandidate(s, i) {
-			return true
+// creditAll credits candidates to patterns without any, each time to the first
+// of those, until no pattern gets one. Few patterns are behind more than one
+// other, so a pass or two are enough.
+func (p *planner) creditAll() {
+	for {
+		left := p.withoutHits()
+		if len(left) == 0 {
+			return
+		}
+		credited := false
+		credit := func(i int) {
+			s := &p.sel.byIndex[left[i]]
+			credited = credited || s.hits == 0
+			s.hits++
+		}
+		p.matchAgain(left, credit)
+		if !credited {
+			return
 		}
 	}
-	return false
 }
 
-// isCandidate reports whether the pattern and the whole query include a symbol.
-func (p *planner) isCandidate(s *selected, i int) bool {
+// withoutHits returns the patterns that have no candidate and no reason for it.
+func (p *planner) withoutHits() (left []int) {
+	for i := range p.sel.byIndex {
+		s := &p.sel.byIndex[i]
+		if s.Kind == pattern.Addr && s.problem == "" {
+			s.hits = max(s.hits, 1) // its entry is a candidate of another pattern
+		}
+		if !s.Exclude && s.hits == 0 && s.problem == "" {
+			left = append(left, i)
+		}
+	}
+	return left
+}
+
+// matchAgain calls credit for the candidates that one of some patterns matches,
+// with its number among those.
+func (p *planner) matchAgain(left []int, credit func(int)) {
+	patterns := make([]pattern.Pattern, len(left))
+	for i, n := range left {
+		patterns[i] = p.sel.byIndex[n].bound
+	}
+	set, err := pattern.NewSet(patterns, pattern.SetOptions{})
+	if err != nil {
+		return // they have been in a set before
+	}
+	for i := range p.table.Len() {
+		if n, ok := set.Match(p.table.Module(i), p.table.Name(i)); ok && p.isCandidate(i) {
+			credit(n)
+		}
+	}
+	for s := range p.plan.Skipped.All() {
+		if s.BTFID != 0 || s.Reason == ReasonDataSymbol {
+			if n, ok := set.Match(s.Module, s.Name); ok {
+				credit(n)
+			}
+		}
+	}
+}
+
+// isCandidate reports whether the query as a whole includes a symbol.
+func (p *planner) isCandidate(i int) bool {
 	module, name := p.table.Module(i), p.table.Name(i)
-	return s.bound.Match(module, name) && p.isText(i) && p.sel.include(module, name, p.table.Addr(i)) != noHit &&
-		p.types.fits(p.kernel, moduleName(module), name)
+	return p.isText(i) && p.sel.include(module, name, p.table.Addr(i)) != noHit && p.types.fits(p.kernel, moduleName(module), name)
 }
 
 // whyUnmatched says what else is known of a pattern that nothing matches.
@@ -60,8 +106,26 @@ func (p *planner) whyUnmatched(s *selected) string {
 		return s.problem
 	case module != "" && module != Vmlinux && !strings.ContainsAny(module, `*?[\\`) && !slices.Contains(p.table.Modules(), module):
 		return "module " + module + " is not loaded"
-	case len(q.Modules)+len(q.Args)+len(q.Rets) > 0:
-		return "none that is in the modules and has the types that were asked for"
+	case q.Modules == nil && q.Args == nil && q.Rets == nil && q.Exclude == nil && !p.sel.hasExclusion():
+		return ""
+	case !p.matchesText(s):
+		return ""
+	case len(q.Args)+len(q.Rets) > 0:
+		return "none of those that match has the types that were asked for, or they are excluded"
 	}
-	return ""
+	return "all that match are excluded"
+}
+
+// matchesText reports whether a pattern by itself matches a function.
+func (p *planner) matchesText(s *selected) bool {
+	for i := range p.table.Len() {
+		if p.isText(i) && s.bound.Match(p.table.Module(i), p.table.Name(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *selection) hasExclusion() bool {
+	return slices.ContainsFunc(s.byIndex, func(s selected) bool { return s.Exclude })
 }
