@@ -215,11 +215,12 @@ func (f *countFlags) supported() (kallscope.Mechanism, error) {
 	if err != nil {
 		return m, err
 	}
-	if m == kallscope.MechanismAuto {
+	auto := m == kallscope.MechanismAuto
+	if auto {
 		m = kallscope.KprobeMulti
 	}
 	err = attach.Supported(m)
-	if errors.Is(err, kallscope.ErrNotSupported) && f.mechanism == "auto" {
+	if errors.Is(err, kallscope.ErrNotSupported) && auto {
 		return m, fmt.Errorf("count: %w; --mechanism fentry and --mechanism kprobe work on many kernels", err)
 	}
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 const featuresSchema = "kallscope.features/1"
 
-// A feature is one line: a mechanism, a source of facts or a setting.
+// A featureJSON is one line: a mechanism, a source of facts or a setting.
 type featureJSON struct {
 	Schema string `json:"schema"`
 	Type   string `json:"type"` // mechanism, source or setting
@@ -68,7 +68,7 @@ func features(k *kallscope.Kernel) []featureJSON {
 		add(featureJSON{Type: "source", Name: "symbols"}, err)
 		plan = new(kallscope.Plan)
 	} else {
-		add(featureJSON{Type: "source", Name: "symbols", Value: "/proc/kallsyms", Entries: plan.Facts.Symbols}, problem(plan.Facts.Hidden))
+		add(featureJSON{Type: "source", Name: "symbols", Entries: plan.Facts.Symbols}, problem(plan.Facts.Hidden))
 		add(featureJSON{Type: "source", Name: "sites", Value: plan.Facts.SitesFrom, Entries: plan.Facts.Sites}, problem(plan.Facts.SitesUnknown))
 	}
 	objects, err := os.ReadDir("/sys/kernel/btf")
