@@ -205,6 +205,8 @@ func (s *search) try(indexes []int) (blame, err error) {
 		s.attached += len(indexes)
 		s.progress(Progress{PhaseAttach, s.attached, len(s.group.indexes)})
 		return nil, nil
+	case s.ctx.Err() != nil:
+		return nil, s.ctx.Err()
 	case isTooMuch(err) && len(indexes) > minPiece:
 		return nil, s.split(indexes)
 	case !s.linker.blames(err):

@@ -2,7 +2,6 @@ package attach
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -65,7 +64,7 @@ func (k *fakeKernel) link(indexes []int) (link.Link, error) {
 }
 
 func (k *fakeKernel) programs() []*ebpf.Program { return nil }
-func (k *fakeKernel) blames(err error) bool     { return errors.Is(err, unix.EINVAL) }
+func (k *fakeKernel) blames(err error) bool     { return !aboutProcess(err) }
 func (k *fakeKernel) refusal(err error) error   { return err }
 func (k *fakeKernel) explain(err error) error   { return err }
 
@@ -151,13 +150,18 @@ func TestSearchGivesUp(t *testing.T) {
 	qt.Assert(t, qt.Equals(s.refused[len(s.refused)-1].Reason, kallscope.ReasonNotTried))
 }
 
+// TestSearchCanceled: no target is to blame for the end of a context.
 func TestSearchCanceled(t *testing.T) {
-	k := &fakeKernel{again: 1 << 30}
-	s := newSearch(k, 10, Options{})
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	s.ctx = ctx
-	qt.Assert(t, qt.ErrorIs(s.run(), context.Canceled))
+	for _, m := range []kallscope.Mechanism{kallscope.KprobeMulti, kallscope.Fentry} {
+		k := &fakeKernel{again: 1 << 30}
+		s := newSearch(k, 10, Options{})
+		s.group.mechanism = m
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		s.ctx = ctx
+		qt.Assert(t, qt.ErrorIs(s.run(), context.Canceled))
+		qt.Assert(t, qt.HasLen(s.refused, 0))
+	}
 }
 
 // FuzzSearch compares the search with asking for each target alone.
