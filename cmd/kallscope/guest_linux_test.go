@@ -169,7 +169,6 @@ func TestGuestByMechanism(t *testing.T) {
 			before := enabled(t)
 			r := countBy(t, "getppid:10000", pattern, "syscall:getppid", "--command-only", "--mechanism", m.String())
 			qt.Assert(t, qt.Equals(r.calls(t, "__x64_sys_getppid"), 10000))
-			qt.Assert(t, qt.Equals(r.summary.Calls, 10000))
 			qt.Assert(t, qt.Equals(r.summary.Mechanism, m))
 			fmt.Printf("%s: %d attached, %d refused\n", m, r.summary.Attached, r.summary.Refused)
 			qt.Assert(t, qt.IsTrue(r.summary.Attached > 20))
