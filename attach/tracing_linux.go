@@ -65,6 +65,8 @@ func (m *tracing) link(indexes []int) (link.Link, error) {
 // A loadError is from loading the program of one function.
 type loadError struct{ error }
 
+func (e *loadError) Error() string { return "load program: " + e.error.Error() }
+
 func (e *loadError) Unwrap() error { return e.error }
 
 // errNotSupp is ENOTSUPP of include/linux/errno.h, which user space should not
@@ -96,10 +98,10 @@ func aboutProcess(err error) bool {
 }
 
 func (m *tracing) refusal(err error) error {
-	var verifier *bpf.VerifierError
+	var load *loadError
 	switch {
-	case errors.As(err, &verifier):
-		return fmt.Errorf("load program: %w", verifier)
+	case errors.As(err, &load):
+		return load
 	case errors.Is(err, errNotSupp):
 		return &reworded{errNotSupp, "ENOTSUPP: more arguments than a trampoline of this kernel passes on, or no direct calls"}
 	case errors.Is(err, unix.E2BIG):
