@@ -127,8 +127,8 @@ var ErrNoTargets = errors.New("the plan has no targets")
 //
 // It fails with [kallscope.ErrOtherKernel], with [kallscope.ErrNotSupported]
 // when the kernel lacks a mechanism, [kallscope.ErrRestricted] without
-// permission, when a program does not load (%+v prints the verifier's log) and
-// when ctx ends; then nothing stays attached.
+// permission, when a program does not load (with an [ebpf.VerifierError], which
+// has the log) and when ctx ends; then nothing stays attached.
 func Attach(ctx context.Context, programs Programs, plan *kallscope.Plan, o Options) (*Attachment, error) {
 	if len(plan.Targets) == 0 {
 		return nil, ErrNoTargets

@@ -288,13 +288,13 @@ func isStatistics(line string) bool {
 // Unwrap returns the error number.
 func (e *VerifierError) Unwrap() error { return e.Errno }
 
-// Format prints the whole log with %+v.
-func (e *VerifierError) Format(f fmt.State, verb rune) {
-	if verb == 'v' && f.Flag('+') {
-		fmt.Fprintf(f, "%s\n%s", e.Errno, e.Log)
-		return
+// As gives the error the form that programs loaded by cilium/ebpf have.
+func (e *VerifierError) As(target any) bool {
+	v, ok := target.(**ebpf.VerifierError)
+	if ok {
+		*v = &ebpf.VerifierError{Cause: e.Errno, Log: strings.Split(e.Log, "\n")}
 	}
-	fmt.Fprint(f, e.Error())
+	return ok
 }
 
 // InProgram reports whether the verifier had begun with the instructions: then

@@ -3,6 +3,7 @@ package bpf
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -79,7 +80,8 @@ func TestVerifierError(t *testing.T) {
 		qt.Assert(t, qt.ErrorIs(err, unix.EINVAL))
 		qt.Assert(t, qt.Equals(err.Error(), test.text))
 		qt.Assert(t, qt.Equals(err.InProgram(), test.inProgram))
-		qt.Assert(t, qt.Equals(fmt.Sprintf("%+v", err), "invalid argument\n"+test.log))
-		qt.Assert(t, qt.Equals(fmt.Sprintf("%v", err), test.text))
+		var verifier *ebpf.VerifierError
+		qt.Assert(t, qt.ErrorAs(err, &verifier))
+		qt.Assert(t, qt.Equals(strings.Join(verifier.Log, "\n"), test.log))
 	}
 }
