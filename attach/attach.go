@@ -28,6 +28,10 @@ import (
 // Programs are the programs of the caller, by role, not yet loaded: the attach
 // type, and for some mechanisms the function, are fixed when a program loads,
 // so that happens once the mechanism is known.
+//
+// One that reads arguments must fit the mechanism: they are in struct pt_regs
+// with kprobes of all kinds, in the context with fentry, and come from
+// bpf_get_func_arg() with fentry.multi.
 type Programs struct {
 	// Entry runs when a target is entered: kprobe.multi, fentry, fentry.multi,
 	// kprobe.
