@@ -273,7 +273,7 @@ type VerifierError struct {
 func (e *VerifierError) Error() string {
 	for _, line := range slices.Backward(strings.Split(e.Log, "\n")) {
 		if line != "" && !isStatistics(line) {
-			return e.Errno.Error() + ": " + line
+			return e.Errno.Error() + ": " + strings.TrimSpace(line)
 		}
 	}
 	return e.Errno.Error()
