@@ -205,7 +205,7 @@ func (t *Template) Load(in Instance) (*ebpf.Program, error) {
 		attr.funcInfo, attr.funcInfoSize = sliceOf(t.funcInfo), btf.FuncInfoSize
 		attr.funcInfoCount = uint32(len(t.funcInfo)) / btf.FuncInfoSize
 	}
-	fd, err := Charged(func() (int, error) { return call(progLoad, attr) })
+	fd, err := Charged(func() (int, error) { return loadAgain(attr) })
 	switch {
 	case err == nil:
 		return ebpf.NewProgramFromFD(fd)
@@ -213,6 +213,17 @@ func (t *Template) Load(in Instance) (*ebpf.Program, error) {
 		return nil, err
 	}
 	return nil, explain(attr, err)
+}
+
+// loadAgain loads, and again while a signal, with which Go preempts goroutines,
+// ends the verifier's work (EAGAIN from bpf_check()).
+func loadAgain(attr *progAttr) (fd int, err error) {
+	for range 30 {
+		if fd, err = call(progLoad, attr); !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+	}
+	return fd, err
 }
 
 // instance returns the code for one function.
