@@ -1,6 +1,9 @@
 package kallscope
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A Reason says why a function is not a target of a mechanism. The zero
 // Reason means that nothing stands in the way. Code, text, remedy and
@@ -259,7 +262,11 @@ func ParseReason(code string) (Reason, error) {
 			return Reason(r), nil
 		}
 	}
-	return ReasonNone, fmt.Errorf("reason %q: %w; docs/reasons.md lists them", code, ErrNotFound)
+	var codes []string
+	for _, r := range Reasons() {
+		codes = append(codes, r.String())
+	}
+	return ReasonNone, fmt.Errorf("reason %q: %w; use one of %s", code, ErrNotFound, strings.Join(codes, ", "))
 }
 
 // MarshalText returns the code.

@@ -82,8 +82,8 @@ standard output for itself. How the command ended is said, not passed on.`,
 	f.registerTargets(cmd)
 	flags := cmd.Flags()
 	_ = flags.MarkHidden("kernel") // known, to be refused in a sentence
-	flags.Float64VarP(&f.seconds, "duration", "d", 0, "stop after this many `seconds`")
-	flags.Float64VarP(&f.interval, "interval", "i", 0, "print the counts of every `seconds`")
+	flags.VarP((*secondsValue)(&f.seconds), "duration", "d", "stop after this many `seconds`")
+	flags.VarP((*secondsValue)(&f.interval), "interval", "i", "print the counts of every `seconds`")
 	flags.IntVarP(&f.pid, "pid", "p", 0, "count only the threads of this `process`")
 	flags.BoolVar(&f.child, "command-only", false, "count only the threads of the command, not what it starts")
 	flags.IntVar(&f.top, "top", defaultTop, "show the first `N` functions; 0 for all that were called")
@@ -327,6 +327,26 @@ func (r *countRun) observe(ctx context.Context) error {
 		}
 	}
 }
+
+// secondsValue is a flag: a number of seconds, or a duration with its unit.
+type secondsValue float64
+
+func (v *secondsValue) Set(text string) error {
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		*v = secondsValue(n)
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return errors.New("want seconds, such as 5 or 0.5, or a time, such as 500ms")
+	}
+	*v = secondsValue(d.Seconds())
+	return nil
+}
+
+func (v *secondsValue) String() string { return strconv.FormatFloat(float64(*v), 'g', -1, 64) }
+
+func (*secondsValue) Type() string { return "seconds" }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 

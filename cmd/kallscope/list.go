@@ -63,8 +63,11 @@ func (f *listFlags) run(s stdio, args []string) error {
 	if f.verbose {
 		fmt.Fprintln(s.err, summary(plan))
 	}
-	if f.skipped == "" {
+	switch {
+	case f.skipped == "":
 		tellSkipped(s.err, plan)
+	case only != kallscope.ReasonNone && plan.Skipped.By()[only] == 0 && plan.Matched() > 0:
+		fmt.Fprintf(s.err, "%s matched, none skipped as %s\n", render.Plural(plan.Matched(), "function"), only)
 	}
 	records := func(yield func(listRecord) bool) {
 		for _, t := range plan.Targets {

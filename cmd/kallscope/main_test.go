@@ -26,7 +26,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"list"}, `no pattern given; '\*' stands for all functions`},
 		{[]string{"list", "--nonsense"}, `unknown flag: --nonsense; see 'kallscope list --help'`},
 		{[]string{"list", "tcp_["}, `parse pattern "tcp_\[": column 5: .*`},
-		{[]string{"list", "a", "--skipped=nonsense"}, `reason "nonsense": not found; docs/reasons.md lists them`},
+		{[]string{"list", "a", "--skipped=nonsense"}, `reason "nonsense": not found; use one of data-symbol, .*`},
 		{[]string{"list", "a", "--duplicates", "some"}, `duplicates "some": not found; use all, skip, first or error`},
 		{[]string{"list", "a", "-f", "/no/such/file"}, `patterns: open /no/such/file: no such file or directory`},
 		{[]string{"list", "a", "-f", "/dev/null"}, `patterns: /dev/null has none`},

@@ -39,6 +39,7 @@ type resolveJSON struct {
 	Addr   kallscope.Hex     `json:"address,omitzero"`
 	Module string            `json:"module"`
 	Name   string            `json:"name"`
+	Offset uint64            `json:"offset,omitempty"` // already in the address
 	IDs    []kallscope.BTFID `json:"btf_ids,omitempty"`
 	Others []string          `json:"aliases,omitempty"`
 }
@@ -63,7 +64,8 @@ func runResolve(s stdio, f *queryFlags, args []string) error {
 	}
 	records := func(yield func(any) bool) {
 		for fn := range plan.Funcs() {
-			if !yield(resolveJSON{resolveSchema, kallscope.Hex(fn.Addr), fn.Module, fn.Name, k.BTFIDs(fn), aliases(k, fn)}) {
+			offset := plan.Offset(fn)
+			if !yield(resolveJSON{resolveSchema, kallscope.Hex(fn.Addr + offset), fn.Module, fn.Name, offset, k.BTFIDs(fn), aliases(k, fn)}) {
 				return
 			}
 		}
@@ -80,8 +82,13 @@ func printResolved(w io.Writer, k *kallscope.Kernel, plan *kallscope.Plan) error
 	var ids []kallscope.BTFID
 	for fn := range plan.Funcs() {
 		ids = k.AppendBTFIDs(ids[:0], fn)
-		line = append(append(append(appendAddress(line[:0], fn.Addr), '\t'), fn.Module...), '\t')
-		line = append(appendIDs(append(append(line, fn.Name...), '\t'), ids), '\t')
+		offset := plan.Offset(fn)
+		line = append(append(append(appendAddress(line[:0], fn.Addr+offset), '\t'), fn.Module...), '\t')
+		line = append(line, fn.Name...)
+		if offset > 0 {
+			line = fmt.Appendf(line, "+%#x", offset)
+		}
+		line = append(appendIDs(append(line, '\t'), ids), '\t')
 		line = append(append(line, cmp.Or(strings.Join(aliases(k, fn), ","), "-")...), '\n')
 		if _, err := out.Write(line); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -117,7 +118,7 @@ func checkName(t piece) *SyntaxError {
 	case t.s == "":
 		return t.fail(0, "no name before the offset", "type a function and an offset, as in vfs_read+0x10")
 	case strings.Trim(t.s, "0123456789") == "":
-		return t.fail(0, "a number is no function name", "type #"+t.s+" for a BTF id, 0x"+t.s+" for an address")
+		return t.fail(0, "a number is no function name", "type #"+t.s+" for a BTF id, "+inHex(t.s)+" for an address")
 	case len(t.s) == 16 && strings.HasPrefix(t.s, "ffff") && strings.Trim(t.s, "0123456789abcdef") == "":
 		return t.fail(0, "address without 0x", "type 0x"+t.s)
 	}
@@ -269,6 +270,15 @@ func addrOffset(t piece, i int) *SyntaxError {
 
 func hasHexPrefix(s string) bool {
 	return len(s) >= 2 && s[0] == '0' && s[1]|0x20 == 'x'
+}
+
+// inHex returns digits as an address is typed: too many for 32 bits are a decimal
+// number, few may be one whose 0x is missing.
+func inHex(digits string) string {
+	if n, err := strconv.ParseUint(digits, 10, 64); err == nil && n > math.MaxUint32 {
+		return "0x" + strconv.FormatUint(n, 16)
+	}
+	return "0x" + digits
 }
 
 // parseNumber reads a decimal number, or a hexadecimal one after 0x. What to type where it is
