@@ -190,7 +190,7 @@ var reasons = [numReasons]ReasonInfo{
 	ReasonLargeStruct: {
 		Code: "large-struct", Text: "takes a struct or union by value that a trampoline cannot pass on",
 		Remedy:    "use kprobe.multi or kprobe",
-		Reference: "kernel/bpf/btf.c: btf_distill_func_proto(), 16 bytes, none before v6.0; EINVAL",
+		Reference: "kernel/bpf/btf.c: btf_distill_func_proto(), 16 bytes, none before v6.0, no unions before v6.18; EINVAL",
 	},
 	ReasonValueType: {
 		Code: "value-type", Text: "takes or returns a value that a trampoline cannot pass on",

@@ -22,6 +22,7 @@ type trampoline struct {
 type trampolineLimits struct {
 	registers  int  // that arguments may take
 	aggregates bool // structs by value may be arguments
+	unions     bool // and unions
 }
 
 const (
@@ -32,13 +33,15 @@ const (
 
 // limitsOf looks at what the code of the kernel has, not at its version:
 // functions that came with more than six arguments, a field that came with
-// structs.
+// structs. Nothing came with unions (v6.18); fsession did two releases later,
+// so between them unions are left out that the kernel would take.
 func (p *planner) limitsOf(b *btfscan.BTF) trampolineLimits {
 	l := trampolineLimits{registers: maxTrampolineArgs}
 	if p.kernel.identity.Arch == "amd64" && !p.hasText(Vmlinux, "save_args") && !p.hasText(Vmlinux, "arch_bpf_trampoline_size") {
 		l.registers = oldTrampolineArgs
 	}
 	_, _, l.aggregates = b.StructMember("btf_func_model", "arg_flags")
+	l.unions = b.HasEnumerator("BPF_TRACE_FSESSION")
 	return l
 }
 
@@ -87,7 +90,7 @@ func (t *trampoline) noBTF() bool { return t.err != nil && !t.ambiguous() }
 // which cannot be passed on, or -1.
 func (t *trampoline) largeStruct() int {
 	return slices.IndexFunc(t.Params, func(v btfscan.Value) bool {
-		return v.Aggregate() && (v.Size > maxTrampolineValue || !t.limits.aggregates)
+		return v.Aggregate() && (v.Size > maxTrampolineValue || !t.limits.aggregates || v.Class == btfscan.ClassUnion && !t.limits.unions)
 	})
 }
 
