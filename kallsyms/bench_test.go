@@ -144,6 +144,21 @@ func BenchmarkByName(b *testing.B) {
 	perLine(b, len(wanted), "name")
 }
 
+// BenchmarkJoin joins every other name of the table, in any order.
+func BenchmarkJoin(b *testing.B) {
+	t := mustParseBytes(b, kernelList(b))
+	wanted := make([]string, 0, t.Len()/2)
+	for i := 0; i+1 < t.Len(); i += 2 {
+		wanted = append(wanted, t.Name(i))
+	}
+	rand.Shuffle(len(wanted), func(i, k int) { wanted[i], wanted[k] = wanted[k], wanted[i] })
+	b.ReportAllocs()
+	for b.Loop() {
+		t.Join(len(wanted), func(i int) string { return wanted[i] })
+	}
+	perLine(b, t.Len(), "symbol")
+}
+
 func BenchmarkFind(b *testing.B) {
 	t := mustParseBytes(b, kernelList(b))
 	var wanted []uint64

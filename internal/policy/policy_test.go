@@ -70,7 +70,7 @@ func isPublic(dir string) bool {
 }
 
 var leaves = []string{
-	"internal/bpf", "internal/btfscan", "internal/container", "internal/expr", "internal/feature", "internal/module",
+	"internal/bpf", "internal/btfscan", "internal/container", "internal/expr", "internal/feature", "internal/module", "internal/nameindex",
 	"internal/pattern", "internal/tracefs", "internal/vm", "kallsyms",
 }
 
