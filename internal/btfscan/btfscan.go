@@ -25,6 +25,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/kallscope/kallscope/internal/nameindex"
 )
 
 // BTF is one BTF object, perhaps on top of a base. It is immutable and safe for
@@ -52,7 +54,7 @@ type BTF struct {
 	values  lazy[[]packedValue]
 	sorted  lazy[bool]
 	hashed  atomic.Bool
-	byName  lazy[nameIndex]
+	byName  lazy[*nameindex.Index]
 }
 
 // Parse checks the header and scans the type section once. base is nil for BTF

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/kallscope/kallscope/internal/nameindex"
 )
 
 // Func is a BTF_KIND_FUNC.
@@ -122,12 +124,7 @@ func (b *BTF) Indexes(name string) iter.Seq[int] {
 			}
 			return
 		}
-		x := b.byName.get(b.indexNames)
-		for i := x.find(b, name); i >= 0; i = x.after(i) {
-			if !yield(i) {
-				return
-			}
-		}
+		b.byName.get(b.indexNames).All(name)(yield)
 	}
 }
 
@@ -136,6 +133,10 @@ func (b *BTF) Indexes(name string) iter.Seq[int] {
 func (b *BTF) IndexNames() {
 	b.byName.get(b.indexNames)
 	b.hashed.Store(true)
+}
+
+func (b *BTF) indexNames() *nameindex.Index {
+	return nameindex.New(len(b.funcs), func(i int) string { return b.name(b.funcs[i].nameOff) })
 }
 
 // searchSorted returns the index of name, or -1.
