@@ -5,6 +5,7 @@ go 1.26.8
 require (
 	github.com/agnivade/levenshtein v1.2.2
 	github.com/cilium/ebpf v0.22.0
+	github.com/emirpasic/gods/v2 v2.0.0-alpha
 	github.com/go-quicktest/qt v1.102.0
 	github.com/klauspost/compress v1.20.4
 	github.com/spf13/cobra v1.10.2
