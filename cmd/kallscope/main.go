@@ -5,6 +5,7 @@
 //	kallscope count   'tcp_*' -d 5        count calls
 //	kallscope snapshot -o FILE            this kernel's facts, for use elsewhere
 //	kallscope features                    what this kernel can do
+//	kallscope bench   resolve             measure ways to find functions
 //
 // Exit status: 0 done, 1 nothing matched, 2 wrong usage or an error, 130
 // interrupted.
@@ -102,7 +103,7 @@ Exit status: 0 done, 1 nothing matched, 2 error, 130 interrupted.`,
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.AddCommand(newList(s), newResolve(s), newCount(s), newSnapshot(s), newFeatures(s), newWhy(s))
+	root.AddCommand(newList(s), newResolve(s), newCount(s), newSnapshot(s), newFeatures(s), newWhy(s), newBench(s))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
