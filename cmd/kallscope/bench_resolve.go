@@ -49,8 +49,8 @@ that one run allocates. A "~" is extrapolated.`,
 		RunE: func(*cobra.Command, []string) error { return f.run(s) },
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVarP(&f.wanted, "wanted", "m", []string{"1k", "10k", "30k", "60k"}, "how many functions to find, a `list`; all: those of BTF")
-	flags.StringSliceVarP(&f.symbols, "symbols", "n", []string{"20k", "160k", "500k", "2M"}, "among how many symbols, a `list`; all: those of the kernel")
+	flags.StringSliceVarP(&f.wanted, "wanted", "m", []string{"1k", "10k", "60k"}, "how many functions to find, a `list`; all: those of BTF")
+	flags.StringSliceVarP(&f.symbols, "symbols", "n", []string{"20k", "160k", "2M"}, "among how many symbols, a `list`; all: those of the kernel")
 	flags.StringSliceVar(&f.methods, "method", nil, "only these methods, a `list`")
 	flags.IntVar(&f.rounds, "rounds", 3, "take the median of this `many` runs")
 	flags.BoolVar(&f.json, "json", false, "one JSON object a line")

@@ -30,7 +30,7 @@ func TestBenchResolve(t *testing.T) {
 	qt.Check(t, qt.DeepEquals(strings.Fields(lines[0])[:4], []string{"WANTED", "SYMBOLS", "METHOD", "TIME"}))
 	qt.Check(t, qt.DeepEquals(strings.Fields(lines[1])[:3], []string{"30", "1,000", "read"}))
 	qt.Check(t, qt.StringContains(lines[3], "linear"))
-	qt.Check(t, qt.StringContains(lines[3], " of 20"))
+	qt.Check(t, qt.StringContains(lines[3], " of 10"))
 }
 
 func TestBenchResolveJSON(t *testing.T) {

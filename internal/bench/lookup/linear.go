@@ -6,7 +6,7 @@ package lookup
 var linear = Method{
 	Name:    "linear",
 	About:   "a search through all symbols for each function",
-	Sample:  20,
+	Sample:  10,
 	Prepare: direct(resolveLinear),
 }
 
