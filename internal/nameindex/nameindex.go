@@ -42,7 +42,7 @@ const (
 func New(n int, name func(i int) string) *Index {
 	x := &Index{
 		name: name, seed: maphash.MakeSeed(),
-		buckets: make([]bucket, n/2+1),
+		buckets: make([]bucket, n*2/5+1), // five names for eight places
 	}
 	var names [Batch]string
 	var hashes [Batch]uint64
