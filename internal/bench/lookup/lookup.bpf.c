@@ -107,7 +107,8 @@ int kallscope_symbols(struct bpf_iter__ksym *ctx)
 	/* Here the kernel would show what /proc/kallsyms hides. */
 	s->addr = ksym->show_value ? ksym->value : 0;
 	n = bpf_probe_read_kernel_str(s->name, sizeof(s->name), ksym->name);
-	if (n < 1 || n > (long)sizeof(s->name))
+	/* Some have no name; s_show() leaves them out too. */
+	if (n < 2 || n > (long)sizeof(s->name))
 		return 0;
 	bpf_seq_write(ctx->meta->seq, s, sizeof(s->addr) + n);
 	return 0;
