@@ -28,7 +28,7 @@ func newWhy(s stdio) *cobra.Command {
 	var f whyFlags
 	cmd := &cobra.Command{
 		Use:   "why NAME...",
-		Short: "Explain what can be attached to a function, and what cannot and why",
+		Short: "Explain what can be attached to a function, and what not and why",
 		Long: `Show everything that is known about functions: address, names, BTF ids, C
 prototype, ftrace site, and for each mechanism whether it can be attached or all
 that stands in the way, with what to do instead and where the kernel decides it.
@@ -36,8 +36,8 @@ that stands in the way, with what to do instead and where the kernel decides it.
 Patterns that match more than 20 functions are summed up by reason; --all shows
 each. Nothing is attached.
 
-Exit status 1 when none of the functions can be attached to, by --mechanism where
-it is given, or when a name matches nothing.`,
+Exit status 1 when none of the functions can be attached to (by --mechanism, if
+it is given), or when a name matches nothing.`,
 		Example: `  kallscope why vfs_read
   kallscope why do_exit --mechanism fexit
   kallscope why 'tcp_*'`,
