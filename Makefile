@@ -29,7 +29,7 @@ setup:
 	$(RUN)/kernels fetch
 
 lint:
-	$(GO) tool -modfile=internal/tools/go.mod golangci-lint run
+	$(GO) tool -modfile=internal/tools/go.mod golangci-lint run --allow-parallel-runners
 
 generate:
 	$(GO) generate ./...
