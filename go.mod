@@ -8,7 +8,9 @@ require (
 	github.com/emirpasic/gods/v2 v2.0.0-alpha
 	github.com/go-quicktest/qt v1.102.0
 	github.com/klauspost/compress v1.20.4
+	github.com/pierrec/lz4/v4 v4.1.33
 	github.com/spf13/cobra v1.10.2
+	github.com/therootcompany/xz v1.0.1
 	github.com/ulikunitz/xz v0.5.17
 	golang.org/x/sync v0.25.0
 	golang.org/x/sys v0.50.0
