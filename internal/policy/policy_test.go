@@ -70,8 +70,9 @@ func isPublic(dir string) bool {
 }
 
 var leaves = []string{
-	"internal/bpf", "internal/btfscan", "internal/container", "internal/expr", "internal/feature", "internal/module", "internal/nameindex",
-	"internal/pattern", "internal/tracefs", "internal/vm", "kallsyms",
+	"internal/bpf", "internal/btfscan", "internal/container", "internal/deb", "internal/expr", "internal/feature",
+	"internal/inflate", "internal/module", "internal/nameindex", "internal/pattern", "internal/tracefs", "internal/vm",
+	"kallsyms", "kimage",
 }
 
 func isLeaf(dir string) bool {
