@@ -48,6 +48,9 @@ func (im *Image) KprobeBlacklist() ([]Range, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kprobe blacklist: %w", err)
 	}
+	if len(entries) > table.Len() {
+		return nil, fmt.Errorf("kprobe blacklist: %d entries, but only %d symbols", len(entries), table.Len())
+	}
 	b := blacklist{table: table, marks: marks}
 	for _, addr := range entries {
 		b.add(addr)

@@ -60,24 +60,24 @@ func (f *elfFile) btf() (BTF, error) {
 	return BTF{Data: bytes.Clone(data), Base: bytes.Clone(base), From: "section .BTF"}, err
 }
 
-// searchBTF returns the first BTF that stands alone in the bytes of a bare
-// image, or nil. BTF in BPF programs that the kernel loads itself comes later
-// and would have no name of a kernel function; the largest is the kernel's.
+// searchBTF returns the largest of the first BTFs in a bare image that stand
+// alone, or nil. There is the kernel's, and tiny ones of BPF programs that the
+// kernel brings along.
 func searchBTF(b []byte) []byte {
+	const tries = 64
 	var largest []byte
-	for at := 0; ; {
-		next := bytes.Index(b[at:], []byte{0x9f, 0xeb, 1, 0})
-		if next < 0 {
-			return largest
+	for range tries {
+		at := bytes.Index(b, []byte{0x9f, 0xeb, 1, 0})
+		if at < 0 {
+			break
 		}
-		at += next
-		if data := btfAt(b[at:]); len(data) > len(largest) {
+		data := btfAt(b[at:])
+		if len(data) > len(largest) {
 			largest = data
-			at += len(data)
-		} else {
-			at += 4
 		}
+		b = b[at+max(4, len(data)):]
 	}
+	return largest
 }
 
 // btfAt returns the BTF that b begins with, or nil. The header is that of

@@ -40,7 +40,7 @@ func TestCaseELF(t *testing.T) {
 	qt.Check(t, qt.Equals(im.Arch(), "amd64"))
 	checkDemo(t, im)
 
-	m := newModule("elf_btf_base.elf", memBlob(readCase(t, "elf_btf_base.elf")))
+	m := newModule("elf_btf_base.elf", readCase(t, "elf_btf_base.elf"))
 	b, err := m.BTF()
 	qt.Assert(t, qt.IsNil(err))
 	base, err := btfscan.Parse(b.Base, nil)
@@ -61,7 +61,7 @@ func TestCaseVmlinuz(t *testing.T) {
 	} {
 		im := open(t, readCase(t, c.name))
 		qt.Check(t, qt.Equals(im.Format(), c.format))
-		qt.Check(t, qt.IsTrue(bytes.Equal(im.file.space.blob.mem, want)), qt.Commentf(c.name))
+		qt.Check(t, qt.IsTrue(bytes.Equal(im.file.space.blob.mem.b, want)), qt.Commentf(c.name))
 		checkDemo(t, im)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/go-quicktest/qt"
@@ -160,17 +161,20 @@ func TestNotKernels(t *testing.T) {
 	}
 }
 
-// TestBomb: what unpacks to too much is refused.
+// TestBomb: what unpacks to more than it says is refused, and not unpacked.
 func TestBomb(t *testing.T) {
-	bomb := packWith(nil, func(w io.Writer) (io.WriteCloser, error) {
-		z, err := zstd.NewWriter(w)
-		for range maxImage>>20 + 1 {
-			z.Write(make([]byte, 1<<20))
+	zeros := make([]byte, 64<<20)
+	for _, pack := range []func([]byte) []byte{packZstd, packXZ, packLZ4} {
+		bomb := bzImage(binary.LittleEndian.AppendUint32(pack(zeros), 1<<20))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := New(bytes.NewReader(bomb), int64(len(bomb)))
+		runtime.ReadMemStats(&after)
+		qt.Check(t, qt.ErrorMatches(err, "image: bzImage: unpack: .*"))
+		if n := after.TotalAlloc - before.TotalAlloc; n > 32<<20 {
+			t.Errorf("%d bytes taken: %v", n, err)
 		}
-		return z, err
-	})
-	_, err := New(bytes.NewReader(bomb), int64(len(bomb)))
-	qt.Check(t, qt.ErrorMatches(err, "image: unpack: zstd: .*"))
+	}
 }
 
 func TestOpen(t *testing.T) {
@@ -194,6 +198,11 @@ func TestOpen(t *testing.T) {
 	checkSymbols(t, im, k.symbols) // has been read
 	_, err = im.Sites()
 	qt.Check(t, qt.IsNotNil(err))
+
+	im = open(t, packGzip(k.elf()))
+	qt.Check(t, qt.IsNil(im.Close()))
+	_, err = im.Symbols()
+	qt.Check(t, qt.ErrorIs(err, os.ErrClosed))
 
 	_, err = Open(path, path)
 	qt.Check(t, qt.ErrorMatches(err, ".* and .*: two kernels, only one can be opened"))

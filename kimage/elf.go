@@ -78,9 +78,13 @@ func (f *elfFile) named(name string) ([]byte, error) {
 func (f *elfFile) space() (*space, error) {
 	var parts []part
 	var relocs []reloc
+	total := uint64(0)
 	for _, s := range f.Sections {
 		if s.Flags&elf.SHF_ALLOC == 0 || s.Type == elf.SHT_NOBITS || s.Type == elf.SHT_NULL {
 			continue
+		}
+		if total += s.FileSize; s.FileSize > uint64(f.blob.size) || total > uint64(f.blob.size) {
+			return nil, fmt.Errorf("section %s: the sections have more bytes than the file, %#x", s.Name, f.blob.size)
 		}
 		parts = append(parts, part{name: s.Name, addr: s.Addr, off: s.Offset, size: s.FileSize})
 		if s.Type != elf.SHT_RELA {

@@ -109,7 +109,7 @@ func FuzzModule(f *testing.F) {
 	f.Add(readCase(f, "elf_btf_base.elf"))
 	kernel := imageOf(newBareSpace(make([]byte, 64)))
 	f.Fuzz(func(_ *testing.T, data []byte) {
-		m := newModule("m.ko", memBlob(data))
+		m := newModule("m.ko", data)
 		m.image = kernel
 		useModule(m)
 	})
@@ -129,7 +129,7 @@ func TestFlippedBits(t *testing.T) {
 				continue
 			}
 			useAll(t, im)
-			useModule(newModule("m.ko", memBlob(flipped)))
+			useModule(newModule("m.ko", flipped))
 		}
 	}
 }

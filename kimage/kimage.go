@@ -156,6 +156,9 @@ func (im *Image) Close() error {
 		errs = append(errs, c.Close())
 	}
 	im.closers = nil
+	if im.file != nil {
+		im.file.space.blob.forget()
+	}
 	return errors.Join(errs...)
 }
 

@@ -32,7 +32,7 @@ func OpenModule(path string) (*Module, error) {
 	if err != nil {
 		return nil, err // names the operation and the path itself
 	}
-	return newModule(filepath.Base(path), memBlob(content)), nil
+	return newModule(filepath.Base(path), content), nil
 }
 
 func readFile(path string) ([]byte, error) {
@@ -46,7 +46,7 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-func newModule(file string, packed blob) *Module {
+func newModule(file string, packed []byte) *Module {
 	m := &Module{name: moduleName(file)}
 	m.file = sync.OnceValues(func() (*elfFile, error) {
 		f, err := openModule(packed)
@@ -65,19 +65,14 @@ func moduleName(file string) string {
 	return strings.ReplaceAll(name, "-", "_")
 }
 
-func openModule(b blob) (*elfFile, error) {
-	start, err := b.start(8)
-	if err != nil {
-		return nil, err
-	}
-	if format := inflate.Detect(start); format != "" {
-		raw, err := inflate.All(b.mem, inflate.Options{Format: format, Max: maxModule})
-		if err != nil {
+func openModule(b []byte) (*elfFile, error) {
+	if format := inflate.Detect(b); format != "" {
+		var err error
+		if b, err = inflate.All(b, inflate.Options{Format: format, Max: maxModule}); err != nil {
 			return nil, fmt.Errorf("unpack: %w", err)
 		}
-		b = memBlob(raw)
 	}
-	return openELF(b)
+	return openELF(memBlob(b))
 }
 
 // Name returns the name that the kernel has for the module, by its file's.

@@ -103,7 +103,7 @@ func TestModule(t *testing.T) {
 
 // TestModuleBase: BTF that continues another kernel's does not fit.
 func TestModuleBase(t *testing.T) {
-	m := newModule("m.ko", memBlob(makeModule()))
+	m := newModule("m.ko", makeModule())
 	_, err := m.BTF() // unchecked
 	qt.Assert(t, qt.IsNil(err))
 	m.image = open(t, makeKernel(modern, x86Base).elf())
@@ -121,11 +121,11 @@ func TestModuleErrors(t *testing.T) {
 		{"lzo", "\x89LZO\x00\x0d\x0a\x1a\x0a", "module m: unpack: lzo: .*"},
 		{"cut", string(packXZ(makeModule())[:300]), "module m: unpack: xz: .*"},
 	} {
-		m := newModule("m.ko", memBlob([]byte(c.data)))
+		m := newModule("m.ko", []byte(c.data))
 		_, err := m.Symbols()
 		qt.Check(t, qt.ErrorMatches(err, c.want), qt.Commentf(c.name))
 	}
-	m := newModule("m.ko", memBlob(makeKernel(modern, x86Base).elf()))
+	m := newModule("m.ko", makeKernel(modern, x86Base).elf())
 	_, err := m.Symbols()
 	qt.Check(t, qt.ErrorIs(err, ErrAbsent))
 	_, err = m.Release()

@@ -190,7 +190,7 @@ func (im *Image) module(file *deb.File) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := newModule(path.Base(file.Name), memBlob(content))
+	m := newModule(path.Base(file.Name), content)
 	m.image = im
 	return m, nil
 }

@@ -135,7 +135,7 @@ func TestWorkIsBounded(t *testing.T) {
 	qt.Assert(t, qt.IsNil(err))
 	tokens := k.rodata[found.tokens : found.index+indexSize]
 	var b []byte
-	for range 1 << 20 {
+	for range 1 << 18 {
 		b = append(b, 0, 0, 0, 0, 0, 4, 0, 0) // as markers would begin
 	}
 	for range 1 << 10 {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/kallscope/kallscope/internal/vm/kernels"
 )
 
 // static makes binaries that run where there are no libraries.
@@ -93,7 +95,12 @@ func (f guestFlags) build(ctx context.Context) (string, error) {
 		module+"/internal/cmd/vmrun", module+"/internal/cmd/workload"); err != nil {
 		return "", err
 	}
+	kernel, err := kernels.Find(f.kernel)
+	if err != nil {
+		return "", err
+	}
 	words := []string{filepath.Join(bin, "vmrun"), "-kernel", f.kernel, "-modules", f.modules, "-timeout", f.timeout.String()}
+	words = append(words, "-copy", kernel.Image+":/boot/vmlinuz") // package kimage compares it with the running kernel
 	for _, name := range []string{"kallscope", "workload"} {
 		words = append(words, "-copy", filepath.Join(bin, name)+":/bin/"+name)
 	}

@@ -8,8 +8,8 @@
 //
 // Kernel tests are the tests in files *_linux_test.go of packages that have
 // some; each package gets a guest of its own, with the commands kallscope and
-// workload in its /bin and a module loaded. Tests run with -short, unless with
-// -long. A guest run in which no test passes has failed.
+// workload in its /bin, the kernel's own file as /boot/vmlinuz and a module
+// loaded. Tests run with -short, unless with -long. A guest run in which no test passes has failed.
 //
 // Exit status: 0 all passed, 1 something failed, 2 wrong usage or an error.
 package main
