@@ -111,24 +111,43 @@ func (s *snapshot) symbols(in scope) (*kallsyms.Table, error) {
 	if in == scopeModules && s.facts.RuntimeToo {
 		in = scopeAll
 	}
-	sections := []string{scopeVmlinux: sectionVmlinux, scopeModules: sectionModules, scopeAll: sectionRuntime}[:in+1]
-	var readers []io.Reader
-	for _, name := range sections {
-		section, err := s.section(name)
-		if err != nil {
+	table := new(kallsyms.Table)
+	for _, name := range []string{scopeVmlinux: sectionVmlinux, scopeModules: sectionModules, scopeAll: sectionRuntime}[:in+1] {
+		var err error
+		if table, err = s.appendSymbols(table, name); err != nil {
 			return nil, fmt.Errorf("kernel symbols: %w", err)
 		}
-		r, err := section.Reader()
-		if err != nil {
-			return nil, fmt.Errorf("kernel symbols: %w", err)
-		}
-		readers = append(readers, r)
-	}
-	table, err := kallsyms.Read(io.MultiReader(readers...), kallsyms.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("sections %q: %w", sections, err)
 	}
 	return table, nil
+}
+
+// appendSymbols adds the symbols of a section: those of vmlinux, or of modules.
+func (s *snapshot) appendSymbols(table *kallsyms.Table, name string) (*kallsyms.Table, error) {
+	section, err := s.section(name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := section.Reader()
+	if err != nil {
+		return nil, err
+	}
+	wrong := ""
+	more, err := table.Append(r, kallsyms.Options{Visit: func(line *kallsyms.Line) kallsyms.Action {
+		if (len(line.Module) == 0) != (name == sectionVmlinux) {
+			wrong = string(line.Name)
+			return kallsyms.Stop
+		}
+		return kallsyms.Keep
+	}})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("section %q: %w", name, err)
+	case wrong != "":
+		return nil, fmt.Errorf("section %q: symbol %.60q does not belong there", name, wrong)
+	case more.Len() == 0:
+		return nil, fmt.Errorf("section %q: %w", name, kallsyms.ErrEmpty)
+	}
+	return more, nil
 }
 
 // sites returns the list in the form that there is, as the live source does.

@@ -217,7 +217,7 @@ func TestSnapshotLazy(t *testing.T) {
 	vmlinux := query("vmlinux:*")
 	qt.Assert(t, qt.Equals(encoded(k, vmlinux, kallscope.PlanOptions{}), encoded(whole, vmlinux, kallscope.PlanOptions{})))
 	_, err = k.Plan(query("*"), kallscope.PlanOptions{})
-	qt.Assert(t, qt.ErrorMatches(err, `sections \["symbols.vmlinux" "symbols.modules" "symbols.runtime"\]: read kallsyms: .*`))
+	qt.Assert(t, qt.ErrorMatches(err, `kernel symbols: section "symbols.modules": append kallsyms: .*`))
 }
 
 // TestSnapshotDamage: no changed byte and no cut goes unseen.
@@ -267,9 +267,9 @@ func TestOpenRefuses(t *testing.T) {
 // TestSnapshotHostile: an intact file with nonsense in it.
 func TestSnapshotHostile(t *testing.T) {
 	for _, test := range []struct{ section, text, want string }{
-		{"symbols.vmlinux", "", `sections \["symbols.vmlinux"\]: read kallsyms: input is empty.*`},
-		{"symbols.vmlinux", "\x00\x01\n", `sections \["symbols.vmlinux"\]: read kallsyms: line 1: .*`},
-		{"symbols.vmlinux", strings.Repeat("a", 1<<20), `(?s)sections \["symbols.vmlinux"\]: read kallsyms: line 1: .*`},
+		{"symbols.vmlinux", "", `kernel symbols: section "symbols.vmlinux": input is empty.*`},
+		{"symbols.vmlinux", "\x00\x01\n", `kernel symbols: section "symbols.vmlinux": append kallsyms: line 1: .*`},
+		{"symbols.vmlinux", strings.Repeat("a", 1<<20), `(?s)kernel symbols: section "symbols.vmlinux": append kallsyms: line 1: .*`},
 		{"sites.vmlinux", "\xff", `section "sites.vmlinux": byte 0: site 0 is no address above 0x0`},
 		{"sites.vmlinux", "\x05\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", `section "sites.vmlinux": byte 1: site 1 is no address above 0x5`},
 		{"sites.vmlinux", strings.Repeat("\x00", 9<<20), `section "sites.vmlinux" at byte \d+: inflates to 9437184 bytes, at most 8388608 are read`},
