@@ -3,6 +3,7 @@ package kallscope
 import (
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 
@@ -126,7 +127,7 @@ func (p *planner) decide(c choice, site siteState, end uint64) {
 	}
 	p.question.hit.hits++
 	if p.question.hit.HasOffset {
-		p.plan.offsets[p.question.addr] = p.question.hit.Offset
+		p.plan.offsets[p.question.addr] = uint32(p.question.hit.Offset)
 	}
 	if p.visit != nil {
 		p.visit(c.symbol, p.question)
@@ -159,7 +160,12 @@ func (p *planner) withoutOffset(c choice) int {
 
 // beyond says what is wrong with an offset.
 func (q *question) beyond() string {
-	if !q.hit.HasOffset || q.end <= q.addr || q.hit.Offset < q.end-q.addr {
+	switch {
+	case !q.hit.HasOffset:
+		return ""
+	case q.hit.Offset > math.MaxUint32:
+		return "no function is that long"
+	case q.end <= q.addr || q.hit.Offset < q.end-q.addr:
 		return ""
 	}
 	return fmt.Sprintf("%s ends at +%#x or before", q.name, q.end-q.addr)

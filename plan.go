@@ -38,13 +38,13 @@ type Plan struct {
 	// Facts are what the plan rests on.
 	Facts Facts `json:"facts"`
 
-	offsets map[uint64]uint64 // see Offset
+	offsets map[uint64]uint32 // see Offset
 }
 
 // Offset returns the offset that was asked for behind the entry of a candidate,
 // in bytes; usually zero. A plan that was read from a file has those of its
 // targets only.
-func (p *Plan) Offset(f Func) uint64 { return p.offsets[f.Addr] }
+func (p *Plan) Offset(f Func) uint32 { return p.offsets[f.Addr] }
 
 // A Target is a function to attach to, and how.
 type Target struct {
@@ -52,7 +52,7 @@ type Target struct {
 	Mechanism Mechanism
 	// Offset is where behind the entry the program runs, in bytes; other than
 	// zero for [Kprobe] only.
-	Offset uint64
+	Offset uint32
 }
 
 // Unmatched is a pattern without a candidate.
@@ -135,7 +135,7 @@ func (k *Kernel) newPlanner(q Query, o PlanOptions) (*planner, error) {
 		reach: reach, narrow: narrow, checks: checksOf(o.Mechanism),
 		plan: &Plan{
 			Kernel: k.identity, Query: q, Skipped: Skips{table: table},
-			Facts: Facts{Symbols: table.Len()}, offsets: make(map[uint64]uint64),
+			Facts: Facts{Symbols: table.Len()}, offsets: make(map[uint64]uint32),
 		},
 	}
 	p.loadLists(setOf(func(m Mechanism) bool { return m == o.Mechanism }))

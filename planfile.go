@@ -52,7 +52,7 @@ func strictUnmarshal(data []byte, v any) error {
 type targetJSON struct {
 	funcJSON
 	Mechanism Mechanism `json:"mechanism"`
-	Offset    uint64    `json:"offset,omitempty"`
+	Offset    uint32    `json:"offset,omitempty"`
 }
 
 // MarshalJSON writes the function, the mechanism and the offset.

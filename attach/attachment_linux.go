@@ -102,7 +102,7 @@ func checkTargets(targets []kallscope.Target) error {
 		if t.Mechanism == kallscope.MechanismAuto {
 			return fmt.Errorf("attach: target %d, %s: mechanism %s is none to attach by", i, t.Func, t.Mechanism)
 		}
-		at := place{t.Addr + t.Offset, t.Mechanism}
+		at := place{t.Addr + uint64(t.Offset), t.Mechanism}
 		if first, twice := seen[at]; twice && t.Addr != 0 {
 			return fmt.Errorf("attach: targets %d and %d have one address, %#x", first, i, at.addr)
 		}

@@ -57,9 +57,9 @@ func (k *kprobe) release() error {
 func (k *kprobe) link(indexes []int) (link.Link, error) {
 	index := indexes[0]
 	target := &k.targets[index]
-	at := bpf.ProbePoint{Name: target.Name, Offset: target.Offset, Return: k.mechanism == kallscope.Kretprobe}
+	at := bpf.ProbePoint{Name: target.Name, Offset: uint64(target.Offset), Return: k.mechanism == kallscope.Kretprobe}
 	if target.Addr != 0 {
-		at.Addr = target.Addr + target.Offset
+		at.Addr = target.Addr + uint64(target.Offset)
 	}
 	event, err := k.pmu.Open(at)
 	if err != nil {

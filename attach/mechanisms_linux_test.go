@@ -138,7 +138,7 @@ func TestGuestFirstHit(t *testing.T) {
 func TestGuestOffsets(t *testing.T) {
 	p := plan(t, kallscope.Kprobe, "syscall:getppid")
 	size := len(p.Targets)
-	for offset := uint64(1); offset < 24; offset++ {
+	for offset := uint32(1); offset < 24; offset++ {
 		p.Targets = append(p.Targets, p.Targets[0])
 		p.Targets[len(p.Targets)-1].Offset = offset
 	}

@@ -64,7 +64,7 @@ func runResolve(s stdio, f *queryFlags, args []string) error {
 	}
 	records := func(yield func(any) bool) {
 		for fn := range plan.Funcs() {
-			offset := plan.Offset(fn)
+			offset := uint64(plan.Offset(fn))
 			if !yield(resolveJSON{resolveSchema, kallscope.Hex(fn.Addr + offset), fn.Module, fn.Name, offset, k.BTFIDs(fn), aliases(k, fn)}) {
 				return
 			}
@@ -82,7 +82,7 @@ func printResolved(w io.Writer, k *kallscope.Kernel, plan *kallscope.Plan) error
 	var ids []kallscope.BTFID
 	for fn := range plan.Funcs() {
 		ids = k.AppendBTFIDs(ids[:0], fn)
-		offset := plan.Offset(fn)
+		offset := uint64(plan.Offset(fn))
 		line = append(append(append(appendAddress(line[:0], fn.Addr+offset), '\t'), fn.Module...), '\t')
 		line = append(line, fn.Name...)
 		if offset > 0 {
