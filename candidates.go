@@ -351,6 +351,7 @@ func (p *planner) walkBTF() {
 		if in == nil {
 			continue
 		}
+		discarded := p.discarded(object, in)
 		for i, state := range in.state {
 			if state != unseen && state != suffixed {
 				continue
@@ -364,7 +365,7 @@ func (p *planner) walkBTF() {
 			switch {
 			case state == suffixed:
 				reason = ReasonSuffixed
-			case p.isDiscarded(object, fn.Name):
+			case discarded[fn.Name]:
 				reason = ReasonInit
 			}
 			p.plan.Skipped.add(Func{Name: strings.Clone(fn.Name), Module: object, BTFID: fn.ID}, reason)
@@ -372,13 +373,28 @@ func (p *planner) walkBTF() {
 	}
 }
 
-// isDiscarded reports whether a function without a place in the code has a
+// discarded returns which of the functions without a place in the code have a
 // symbol with the letter of code: __exit functions of what is built in, which are
 // freed after boot too, lie behind all bounds that symbols mark.
-func (p *planner) isDiscarded(module, name string) bool {
-	return slices.ContainsFunc(p.table.ByName(name), func(i int) bool {
-		return kallsyms.IsText(p.table.Type(i)) && moduleName(p.table.Module(i)) == module
-	})
+func (p *planner) discarded(object string, in *wantedIn) map[string]bool {
+	names := make(map[string]bool)
+	for i, state := range in.state {
+		if state == unseen {
+			names[in.btf.Func(i).Name] = false
+		}
+	}
+	if object != Vmlinux || len(names) == 0 {
+		return nil
+	}
+	for i := range p.table.InModule("") {
+		if !kallsyms.IsText(p.table.Type(i)) || p.isText(i) {
+			continue
+		}
+		if _, wanted := names[p.table.Name(i)]; wanted {
+			names[p.table.Name(i)] = true
+		}
+	}
+	return names
 }
 
 // walkData makes candidates of data symbols that were named exactly: who asks
