@@ -29,6 +29,8 @@ type Finding struct {
 	IDs []BTFID
 	// Prototype is the C prototype of the first of IDs; empty without BTF.
 	Prototype string
+	// Prototypes are those of all IDs, in their order, where they differ.
+	Prototypes []string
 	// Room is how far the next symbol is, in bytes: the size of the function
 	// and its padding. Zero when not known.
 	Room uint64
@@ -171,11 +173,18 @@ func (e *explainer) describe(f *Finding) {
 			f.IDs = append(f.IDs, BTFID{f.Module, b.Func(i).ID})
 		}
 	}
-	if len(f.IDs) == 0 {
+	var all []string
+	for _, id := range f.IDs {
+		fn, _ := b.FuncByID(id.ID)
+		prototype, _ := b.Prototype(fn) // empty is not known
+		all = append(all, prototype)
+	}
+	if len(all) == 0 {
 		return
 	}
-	if fn, ok := b.FuncByID(f.IDs[0].ID); ok {
-		f.Prototype, _ = b.Prototype(fn)
+	f.Prototype = all[0]
+	if slices.ContainsFunc(all, func(p string) bool { return p != f.Prototype }) {
+		f.Prototypes = all
 	}
 }
 
@@ -203,8 +212,12 @@ func (e *explainer) explainSkipped(plan *Plan) {
 		}
 		f := Finding{Func: s.Func, Names: []string{s.Name}}
 		e.describe(&f)
+		o := Obstacle{Reason: s.Reason}
+		if s.Reason == ReasonSuffixed {
+			o.Detail = strings.Join(e.variants(s.Name), ", ")
+		}
 		for _, m := range Mechanisms() {
-			f.Verdicts = append(f.Verdicts, Verdict{m, []Obstacle{{Reason: s.Reason}}})
+			f.Verdicts = append(f.Verdicts, Verdict{m, []Obstacle{o}})
 		}
 		e.findings = append(e.findings, f)
 	}

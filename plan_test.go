@@ -222,7 +222,7 @@ func TestPlanUnmatched(t *testing.T) {
 	qt.Assert(t, qt.DeepEquals(p.Unmatched, []kallscope.Unmatched{
 		{Pattern: "nothing_*"},
 		{Pattern: "0x10", Why: "no function of vmlinux or a module is at this address"},
-		{Pattern: "nosuch:*", Why: "module nosuch is not loaded"},
+		{Pattern: "nosuch:*", Why: "module nosuch is not loaded; what is built in is in vmlinux"},
 		{Pattern: "0xffffffff81000800", Why: "a data symbol is at this address: jiffies"},
 		{Pattern: "0xffffffff81000150", Why: "this is vfs_read+0x50; the entry is 0xffffffff81000100"},
 	}))

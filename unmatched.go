@@ -105,7 +105,7 @@ func (p *planner) whyUnmatched(s *selected) string {
 	case s.problem != "":
 		return s.problem
 	case module != "" && module != Vmlinux && !strings.ContainsAny(module, `*?[\\`) && !slices.Contains(p.table.Modules(), module):
-		return "module " + module + " is not loaded"
+		return "module " + module + " is not loaded; what is built in is in vmlinux"
 	case q.Modules == nil && q.Args == nil && q.Rets == nil && q.Exclude == nil && !p.sel.hasExclusion():
 		return ""
 	case !p.matchesText(s):

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -139,6 +140,8 @@ func (q *queryFlags) tell(w io.Writer, k *kallscope.Kernel, p *kallscope.Plan) {
 
 func (q *queryFlags) tellFacts(w io.Writer, k *kallscope.Kernel, f kallscope.Facts) {
 	if q.verbose {
+		id := k.Identity()
+		fmt.Fprintf(w, "kernel %s, build id %s, %s\n", id.Release, cmp.Or(id.BuildID, "unknown"), cmp.Or(q.kernel, "running"))
 		for _, f := range k.Fallbacks() {
 			fmt.Fprintln(w, f)
 		}
@@ -168,6 +171,9 @@ func tellUnmatched(w io.Writer, list []kallscope.Unmatched) {
 		}
 		if len(u.Near) > 0 {
 			fmt.Fprintf(w, "; near: %s", strings.Join(u.Near, ", "))
+		}
+		if _, err := os.Lstat(u.Pattern); err == nil {
+			fmt.Fprint(w, "; a file here has this name: did the shell expand a pattern that is not quoted?")
 		}
 		fmt.Fprintln(w)
 	}

@@ -43,3 +43,16 @@ func TestKernelFile(t *testing.T) {
 	qt.Assert(t, qt.Equals(status, exitError))
 	qt.Assert(t, qt.Matches(speech, "kallscope: kernel .*/k.ksnap: not a file that kallscope wrote; make one with: kallscope snapshot -o FILE\n"))
 }
+
+// TestUnmatchedFile: a pattern that the shell has made a file name of is told
+// from a name that is wrong.
+func TestUnmatchedFile(t *testing.T) {
+	path := snapshotFile(t)
+	t.Chdir(t.TempDir())
+	qt.Assert(t, qt.IsNil(os.WriteFile("vfs_notes", nil, 0o600)))
+	_, speech, status := tool("list", "vfs_notes", "--kernel", path)
+	qt.Assert(t, qt.Equals(status, exitNoMatch))
+	qt.Assert(t, qt.StringContains(speech, "vfs_notes: no function matches; a file here has this name: did the shell expand a pattern that is not quoted?\n"))
+	_, speech, _ = tool("list", "nfs_notes", "--kernel", path)
+	qt.Assert(t, qt.StringContains(speech, "nfs_notes: no function matches\n"))
+}

@@ -51,17 +51,19 @@ it is given), or when a name matches nothing.`,
 
 // whyJSON is one finding.
 type whyJSON struct {
-	Schema    string               `json:"schema"`
-	Addr      kallscope.Hex        `json:"address,omitzero"`
-	Module    string               `json:"module"`
-	Name      string               `json:"name"`
-	Names     []string             `json:"names"`
-	IDs       []kallscope.BTFID    `json:"btf_ids,omitempty"`
-	Prototype string               `json:"prototype,omitempty"`
-	Room      uint64               `json:"room_bytes,omitempty"`
-	Site      kallscope.Hex        `json:"site,omitzero"`
-	Cautions  []kallscope.Obstacle `json:"cautions,omitempty"`
-	Verdicts  []whyVerdict         `json:"verdicts"`
+	Schema    string            `json:"schema"`
+	Addr      kallscope.Hex     `json:"address,omitzero"`
+	Module    string            `json:"module"`
+	Name      string            `json:"name"`
+	Names     []string          `json:"names"`
+	IDs       []kallscope.BTFID `json:"btf_ids,omitempty"`
+	Prototype string            `json:"prototype,omitempty"`
+	// Prototypes are those of the ids, where they differ.
+	Prototypes []string             `json:"prototypes,omitempty"`
+	Room       uint64               `json:"room_bytes,omitempty"`
+	Site       kallscope.Hex        `json:"site,omitzero"`
+	Cautions   []kallscope.Obstacle `json:"cautions,omitempty"`
+	Verdicts   []whyVerdict         `json:"verdicts"`
 }
 
 // A whyVerdict is a verdict and whether this kernel has the mechanism.
@@ -146,7 +148,7 @@ func (w *why) records(yield func(any) bool) {
 		f := &w.explanation.Findings[i]
 		j := whyJSON{
 			whySchema, kallscope.Hex(f.Addr), f.Module, f.Name, f.Names, f.IDs, f.Prototype,
-			f.Room, kallscope.Hex(f.Site), f.Cautions, nil,
+			f.Prototypes, f.Room, kallscope.Hex(f.Site), f.Cautions, nil,
 		}
 		for _, a := range w.mechanisms {
 			v := f.Verdict(a.mechanism)
@@ -189,6 +191,12 @@ func (w *why) page(b *strings.Builder, f *kallscope.Finding) {
 // facts are the lines of a page that are no verdicts.
 func facts(f *kallscope.Finding) [][2]string {
 	list := [][2]string{{"address", ""}, {"names", ""}, {"BTF", ids(f.IDs)}, {"prototype", f.Prototype}, {"room", ""}, {"site", ""}}
+	if f.Prototypes != nil {
+		list[3][1] = ""
+		for i, p := range f.Prototypes {
+			list = append(list, [2]string{"prototype", fmt.Sprintf("%s: %s", f.IDs[i], p)})
+		}
+	}
 	if f.Addr != 0 {
 		list[0][1] = render.Address(f.Addr)
 	}
