@@ -85,7 +85,9 @@ func (k *kprobe) blames(err error) bool {
 func (k *kprobe) refusal(err error) error {
 	switch {
 	case errors.Is(err, unix.EINVAL):
-		return fmt.Errorf("%w: kprobes must stay out of it (notrace, or in the blacklist)", err)
+		return fmt.Errorf("%w: kprobes must stay out of it (notrace, or in the blacklist), or its instruction cannot be probed", err)
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return &reworded{err, "EOPNOTSUPP: this instruction can be neither stepped over nor emulated"}
 	case errors.Is(err, unix.EILSEQ):
 		return &reworded{err, "EILSEQ: no instruction begins at this offset"}
 	case errors.Is(err, unix.EADDRNOTAVAIL):

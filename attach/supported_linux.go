@@ -38,8 +38,13 @@ func Supported(m kallscope.Mechanism) error {
 		return nil
 	case errors.Is(err, feature.ErrPermission):
 		return fmt.Errorf("%s: %w: %w; run as root, or with CAP_BPF and CAP_PERFMON", m, kallscope.ErrRestricted, err)
+	case errors.Is(err, feature.ErrParanoid):
+		return fmt.Errorf("%s: %w: %w; run as root, or set it to 2: it is %s, and from 3 on CAP_PERFMON is not enough in kernels of Debian and Ubuntu",
+			m, kallscope.ErrRestricted, err, feature.Sysctl("perf_event_paranoid"))
 	case errors.Is(err, feature.ErrLockdown):
 		return fmt.Errorf("%s: %w: kernel lockdown is %q; use another mechanism", m, kallscope.ErrRestricted, "confidentiality")
+	case errors.Is(err, feature.ErrFtraceOff):
+		return fmt.Errorf("%s: %w: %w, so nothing that is attached would be called; sysctl kernel.ftrace_enabled=1", m, kallscope.ErrRestricted, err)
 	case errors.Is(err, feature.ErrNotBuilt):
 		return fmt.Errorf("%s: %w: it was built without %s", m, kallscope.ErrNotSupported, needsOf[m].option)
 	case errors.Is(err, feature.ErrTooOld):

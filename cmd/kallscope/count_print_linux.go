@@ -73,7 +73,7 @@ func (r *countRun) print(calls []uint64, at time.Time) error {
 	}
 	if len(shown) == 0 {
 		if at.IsZero() {
-			fmt.Fprintln(r.err, "none of the functions was called")
+			fmt.Fprintln(r.err, "none of the functions was called; calls that the compiler inlined are not seen")
 		}
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kallscope/kallscope"
 	"github.com/kallscope/kallscope/attach"
+	"github.com/kallscope/kallscope/internal/feature"
 	"github.com/kallscope/kallscope/internal/render"
 )
 
@@ -81,6 +82,8 @@ func features(k *kallscope.Kernel) []featureJSON {
 		{"kptr_restrict", switches.KptrRestrict},
 		{"cap_syslog", fmt.Sprint(switches.Syslog)},
 		{"tracefs", switches.Tracefs},
+		{"ftrace_enabled", feature.Sysctl("ftrace_enabled")},
+		{"perf_event_paranoid", feature.Sysctl("perf_event_paranoid")},
 	} {
 		add(featureJSON{Type: "setting", Name: setting.name, Value: cmp.Or(setting.value, "unknown")}, nil)
 	}

@@ -45,5 +45,5 @@ func TestGuestFeatures(t *testing.T) {
 	qt.Assert(t, qt.DeepEquals(got, want))
 	out, _, _ = tool("features")
 	fmt.Print(out)
-	qt.Assert(t, qt.Equals(strings.Count(out, "\n"), 20))
+	qt.Assert(t, qt.Equals(strings.Count(out, "\n"), 22))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-quicktest/qt"
+	"golang.org/x/sys/unix"
 
 	"github.com/kallscope/kallscope"
 	"github.com/kallscope/kallscope/internal/testutil"
@@ -47,6 +49,12 @@ func TestGuestWithoutMechanism(t *testing.T) {
 func as(t *testing.T, uid uint32, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	testutil.Guest(t)
+	return asWith(t, uid, nil, args...)
+}
+
+// asWith runs the tool as another user with capabilities.
+func asWith(t *testing.T, uid uint32, caps []uintptr, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
 	self := filepath.Join(t.TempDir(), "kallscope")
 	data, err := os.ReadFile("/proc/self/exe")
 	qt.Assert(t, qt.IsNil(err))
@@ -58,7 +66,7 @@ func as(t *testing.T, uid uint32, args ...string) (stdout, stderr string, status
 	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), actEnv+"=kallscope")
 	cmd.Stdout, cmd.Stderr = &out, &speech
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}, AmbientCaps: caps}
 	_ = cmd.Run()
 	return out.String(), speech.String(), cmd.ProcessState.ExitCode()
 }
@@ -75,6 +83,39 @@ func TestGuestUnprivileged(t *testing.T) {
 	_, speech, status = as(t, 65534, "count", "vfs_read", "-d", "1")
 	qt.Assert(t, qt.Equals(status, exitError))
 	qt.Assert(t, qt.Matches(speech, `kallscope: count: kprobe.multi: restricted: not permitted: .*; run as root, or with CAP_BPF and CAP_PERFMON\n`))
+}
+
+// TestGuestParanoid: Debian's kernels refuse perf events to who may load BPF
+// programs; that is no lack of the kernel, and says which setting it is.
+func TestGuestParanoid(t *testing.T) {
+	testutil.Guest(t)
+	caps := []uintptr{unix.CAP_BPF, unix.CAP_PERFMON}
+	testutil.Sysctl(t, "kernel.perf_event_paranoid", "3")
+	_, speech, status := asWith(t, 1000, caps, "count", "vfs_read", "--mechanism", "kprobe", "-d", "1")
+	qt.Assert(t, qt.Equals(status, exitError))
+	qt.Assert(t, qt.StringContains(speech, "kprobe: restricted: kernel.perf_event_paranoid does not permit it: "))
+	qt.Assert(t, qt.StringContains(speech, "set it to 2: it is 3, "))
+	testutil.Sysctl(t, "kernel.perf_event_paranoid", "2")
+	out, _, _ := asWith(t, 1000, caps, "features")
+	qt.Assert(t, qt.Matches(out, `(?s).*\nmechanism  kprobe +usable .*`))
+}
+
+// TestGuestFtraceOff: what the kernel would attach and never call is refused.
+func TestGuestFtraceOff(t *testing.T) {
+	testutil.Guest(t)
+	const setting = "/proc/sys/kernel/ftrace_enabled"
+	err := os.WriteFile(setting, []byte("0"), 0o600)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		testutil.NotOn(t, err, "6.12", "6.1", "5.10")
+		t.Skip("this kernel does not let ftrace be switched off")
+	}
+	qt.Assert(t, qt.IsNil(err))
+	t.Cleanup(func() { qt.Check(t, qt.IsNil(os.WriteFile(setting, []byte("1"), 0o600))) })
+	for _, mechanism := range []string{"fentry", "kprobe"} {
+		_, speech, status := tool("count", "vfs_read", "--mechanism", mechanism, "-d", "1")
+		qt.Assert(t, qt.Equals(status, exitError))
+		qt.Assert(t, qt.Equals(speech, "kallscope: count: "+mechanism+": restricted: kernel.ftrace_enabled is 0, so nothing that is attached would be called; sysctl kernel.ftrace_enabled=1\n"))
+	}
 }
 
 // TestGuestHiddenAddresses: under kptr_restrict=2 names work, for counting too.

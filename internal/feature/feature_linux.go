@@ -26,8 +26,12 @@ var (
 	ErrNotBuilt = errors.New("built without it")
 	// ErrPermission: this process may not use it.
 	ErrPermission = errors.New("not permitted")
+	// ErrParanoid: this process may load the program, and not open a perf event.
+	ErrParanoid = errors.New("kernel.perf_event_paranoid does not permit it")
 	// ErrLockdown: the kernel is locked down against it.
 	ErrLockdown = errors.New("locked down")
+	// ErrFtraceOff: it attaches, but the kernel does not call what is attached.
+	ErrFtraceOff = errors.New("kernel.ftrace_enabled is 0")
 )
 
 // probes are by the names of mechanisms, as libbpf has them.
@@ -46,14 +50,26 @@ var probes = map[string]func() error{
 }
 
 // Probe returns nil where a mechanism works, by its name. Otherwise the error is
-// ErrTooOld, ErrNotBuilt, ErrPermission or ErrLockdown, or what else the kernel
-// answered. It loads a program of two instructions and attaches nothing.
+// one of those above, or what else the kernel answered. It loads a program of two
+// instructions and attaches nothing.
 func Probe(mechanism string) error {
 	probe, ok := probes[mechanism]
 	if !ok {
 		return fmt.Errorf("no mechanism %q", mechanism)
 	}
-	return probe()
+	if err := probe(); err != nil {
+		return err
+	}
+	if Sysctl("ftrace_enabled") == "0" {
+		return ErrFtraceOff // kprobes at an entry go by ftrace too
+	}
+	return nil
+}
+
+// Sysctl returns a setting of the kernel, or "" where that cannot be read.
+func Sysctl(name string) string {
+	value, _ := os.ReadFile("/proc/sys/kernel/" + name)
+	return string(bytes.TrimSpace(value))
 }
 
 func kprobeMulti(t ebpf.AttachType) error {
@@ -116,6 +132,9 @@ func tracing(t ebpf.AttachType) error {
 		return err
 	}
 	defer vmlinux.Close()
+	if !directCalls(vmlinux.BTF) {
+		return ErrNotBuilt // it would load and not attach: ENOTSUPP
+	}
 	ids := vmlinux.ByName(function)
 	if len(ids) == 0 {
 		return fmt.Errorf("probe: BTF has no function %s to try it on", function)
@@ -135,6 +154,15 @@ func tracing(t ebpf.AttachType) error {
 		return ErrTooOld
 	}
 	return fromLoad(err)
+}
+
+// directCalls reports whether the kernel has the function by which ftrace calls
+// trampolines; arm64 has it since v6.4 only. Old pahole leaves out what cannot be
+// traced, so its absence says something only beside another function of that
+// file.
+func directCalls(vmlinux *btfscan.BTF) bool {
+	has := func(name string) bool { return len(vmlinux.ByName(name)) > 0 }
+	return has("register_ftrace_direct") || !has("register_ftrace_function")
 }
 
 // errNotSupp is ENOTSUPP of include/linux/errno.h, which user space should not
@@ -163,7 +191,7 @@ func kprobe(atReturn bool) error {
 	case errors.Is(err, unix.EPERM) && lockedDown():
 		return fmt.Errorf("%w: open a perf event: %w", ErrLockdown, err)
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%w: open a perf event: %w", ErrPermission, err)
+		return fmt.Errorf("%w: open a perf event: %w", ErrParanoid, err)
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT), errors.Is(err, unix.EILSEQ):
 		return nil
 	case errors.Is(err, unix.EOPNOTSUPP):
