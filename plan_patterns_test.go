@@ -71,3 +71,35 @@ func TestPlanNear(t *testing.T) {
 		qt.Check(t, qt.DeepEquals(p.Unmatched, []kallscope.Unmatched{{Pattern: test.name, Near: test.want}}))
 	}
 }
+
+// TestPlanLLVM: a name that clang's ThinLTO extended is not taken for the one
+// that was typed; it is shown, and a glob finds it, in its module.
+func TestPlanLLVM(t *testing.T) {
+	llvm := small
+	llvm.Kallsyms += "ffffffffc0003000 t ovl_create.llvm.1234\t[overlay]\n"
+	llvm.Sites += "ffffffffc0003004 ovl_create.llvm.1234 [overlay]\n"
+	p, err := live(t, llvm).Plan(query("ovl_create", "overlay:ovl_*"), kallscope.PlanOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	qt.Assert(t, qt.DeepEquals(shape(p), []string{"+3000 ovl_create.llvm.1234 [overlay]"}))
+	qt.Assert(t, qt.DeepEquals(p.Unmatched, []kallscope.Unmatched{{Pattern: "ovl_create", Near: []string{"ovl_create.llvm.1234"}}}))
+}
+
+// TestPlanModuleBTF: BTF of a module that does not fit the kernel's is told, and
+// the module's functions stay targets of mechanisms that do without.
+func TestPlanModuleBTF(t *testing.T) {
+	rebuilt := small
+	rebuilt.Files = map[string]string{"sys/kernel/btf/fuse": "\xeb\x9f\x01\x00 built at another time"}
+	p, err := live(t, rebuilt).Plan(query("fuse:*"), kallscope.PlanOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	qt.Assert(t, qt.DeepEquals(shape(p), []string{"+0 fuse_open [fuse]", "+40 type_show [fuse]"}))
+	qt.Assert(t, qt.Matches(p.Facts.BTFUnknown, "BTF of fuse: .*"))
+
+	e, err := live(t, rebuilt).Explain(query("fuse:fuse_open"))
+	qt.Assert(t, qt.IsNil(err))
+	qt.Assert(t, qt.HasLen(e.Findings, 1))
+	qt.Assert(t, qt.HasLen(e.Findings[0].Verdict(kallscope.KprobeMulti).Obstacles, 0))
+	o := e.Findings[0].Verdict(kallscope.Fentry).Obstacles
+	qt.Assert(t, qt.HasLen(o, 1))
+	qt.Assert(t, qt.Equals(o[0].Reason, kallscope.ReasonNoBTF))
+	qt.Assert(t, qt.Matches(o[0].Detail, "BTF of fuse: .*"))
+}
