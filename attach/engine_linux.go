@@ -26,6 +26,7 @@ const minPiece = 64
 
 // attachGroup loads the program of a mechanism and attaches it to the group.
 func (a *Attachment) attachGroup(ctx context.Context, l *loader, g *group, o Options) (err error) {
+	defer func() { err = underLockdown(l.kernel, err) }()
 	a.progress(Progress{PhaseLoad, 0, len(g.indexes)})
 	if g.mechanism.ByBTF() {
 		if err := a.findIDs(l, g, o); err != nil || len(g.indexes) == 0 {

@@ -3,6 +3,8 @@ package attach
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -99,4 +101,18 @@ func supportedOr(m kallscope.Mechanism, err error) error {
 		return problem
 	}
 	return err
+}
+
+// underLockdown says what the verifier does not: under confidentiality it knows
+// no helper that reads the kernel's memory (LOCKDOWN_BPF_READ_KERNEL in
+// bpf_base_func_proto(), kernel/bpf/helpers.c).
+func underLockdown(k *kallscope.Kernel, err error) error {
+	var v *ebpf.VerifierError
+	if !errors.As(err, &v) || k.Switches().Lockdown != "confidentiality" {
+		return err
+	}
+	if !slices.ContainsFunc(v.Log, func(line string) bool { return strings.Contains(line, "bpf_probe_read") }) {
+		return err
+	}
+	return fmt.Errorf("%w; kernel lockdown is %q: no bpf_probe_read_kernel() or the like", err, "confidentiality")
 }

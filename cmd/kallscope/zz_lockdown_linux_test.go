@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"os"
 	"testing"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/go-quicktest/qt"
 
 	"github.com/kallscope/kallscope"
@@ -35,4 +38,27 @@ func TestGuestLockdown(t *testing.T) {
 	qt.Assert(t, qt.ErrorMatches(err, `kprobe: restricted: kernel lockdown is "confidentiality"; use another mechanism`))
 	r = countBy(t, "getppid:100", "syscall:getppid", "--command-only", "--mechanism", "fentry")
 	qt.Assert(t, qt.Equals(r.summary.Calls, 100))
+	testReadsMemory(t)
+}
+
+// testReadsMemory: a program that reads kernel memory is refused with the cause.
+func testReadsMemory(t *testing.T) {
+	t.Helper()
+	spec := &ebpf.ProgramSpec{Name: "reads", License: "GPL", Instructions: asm.Instructions{
+		asm.Mov.Reg(asm.R3, asm.R1),
+		asm.Mov.Reg(asm.R1, asm.RFP),
+		asm.Add.Imm(asm.R1, -8),
+		asm.Mov.Imm(asm.R2, 8),
+		asm.FnProbeReadKernel.Call(),
+		asm.Mov.Imm(asm.R0, 0),
+		asm.Return(),
+	}}
+	k, err := kallscope.Live(kallscope.LiveOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	for _, m := range []kallscope.Mechanism{kallscope.KprobeMulti, kallscope.Fentry} {
+		p, err := k.Plan(kallscope.Query{Patterns: []string{"syscall:getppid"}}, kallscope.PlanOptions{Mechanism: m})
+		qt.Assert(t, qt.IsNil(err))
+		_, err = attach.Attach(context.Background(), attach.Programs{Entry: spec}, p, attach.Options{Kernel: k})
+		qt.Check(t, qt.ErrorMatches(err, `(?s).*; kernel lockdown is "confidentiality": no bpf_probe_read_kernel\(\) or the like`))
+	}
 }
