@@ -3,7 +3,9 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/go-quicktest/qt"
 
@@ -33,6 +35,8 @@ func TestKernelFile(t *testing.T) {
 	qt.Assert(t, qt.Equals(status, exitDone))
 	qt.Assert(t, qt.Matches(out, `ADDRESS .*\n0xffffffff81000100  vmlinux  -         kprobe.multi     vfs_read\n`))
 	qt.Assert(t, qt.StringContains(speech, "CONFIG_DEBUG_INFO_BTF"))
+	_, speech, _ = tool("list", "vfs_*", "-v", "--kernel", path)
+	qt.Assert(t, qt.StringContains(speech, "kernel 6.12.0-test, build id cafebabe, "+path+"\n"))
 
 	out, _, status = tool("resolve", "vfs_write", "--kernel", path)
 	qt.Assert(t, qt.Equals(status, exitDone))
@@ -55,4 +59,23 @@ func TestUnmatchedFile(t *testing.T) {
 	qt.Assert(t, qt.StringContains(speech, "vfs_notes: no function matches; a file here has this name: did the shell expand a pattern that is not quoted?\n"))
 	_, speech, _ = tool("list", "nfs_notes", "--kernel", path)
 	qt.Assert(t, qt.StringContains(speech, "nfs_notes: no function matches\n"))
+}
+
+// TestOddNames: names of modules can hold anything but blanks, and those of BPF
+// programs a tag alone.
+func TestOddNames(t *testing.T) {
+	k, err := kallscope.Live(kallscope.LiveOptions{Root: testutil.Kernel{
+		Kallsyms: "ffffffff81000000 T _text\nffffffffc0000000 t größe\t[odd]\nffffffffc0000040 t bad\xff\t[odd]\nffffffffc0100000 t bpf_prog_6deef7357e7b4530\t[bpf]\n",
+	}.Root(t)})
+	qt.Assert(t, qt.IsNil(err))
+	s, err := k.Snapshot(nil)
+	qt.Assert(t, qt.IsNil(err))
+	path := filepath.Join(t.TempDir(), "k.ksnap")
+	qt.Assert(t, qt.IsNil(s.WriteFile(path)))
+	out, speech, status := tool("resolve", "odd:*", "bpf_prog_*", "--json", "--kernel", path)
+	qt.Assert(t, qt.Equals(status, exitDone), qt.Commentf("%s", speech))
+	qt.Assert(t, qt.IsTrue(utf8.ValidString(out)))
+	qt.Assert(t, qt.StringContains(out, `"name":"größe"`))
+	qt.Assert(t, qt.StringContains(out, `"name":"bpf_prog_6deef7357e7b4530"`))
+	qt.Assert(t, qt.Equals(strings.Count(out, "\n"), 3))
 }

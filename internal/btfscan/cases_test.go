@@ -2,6 +2,7 @@ package btfscan
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -34,6 +35,14 @@ func TestCasesRefused(t *testing.T) {
 			qt.Assert(t, qt.ErrorMatches(err, want))
 		})
 	}
+}
+
+// TestHeaderLength: the header may be longer than known, not than the file.
+func TestHeaderLength(t *testing.T) {
+	data := readCase(t, "btf_header_only.btf")
+	binary.LittleEndian.PutUint32(data[4:], 1<<31)
+	_, err := Parse(data, nil)
+	qt.Assert(t, qt.ErrorMatches(err, `BTF byte 4: header length 2147483648, only \d+ bytes there`))
 }
 
 func TestCaseRefusedAllocatesLittle(t *testing.T) {
