@@ -145,8 +145,8 @@ func (e *explainer) detail(r Reason, q *question) string {
 	t := q.trampoline
 	switch r {
 	case ReasonBlacklisted:
-		list, _ := e.blacklistAt(q.addr)
-		return fmt.Sprintf("%s, %#x to %#x", list.Name, list.Start, list.End)
+		r, _ := e.blacklist.find(q.addr, q.name)
+		return r.String()
 	case ReasonNoBTF, ReasonAmbiguousName:
 		if t != nil && t.err != nil && !errors.Is(t.err, ErrNotFound) {
 			return strings.TrimSuffix(t.err.Error(), ": "+ErrAmbiguous.Error())

@@ -148,12 +148,6 @@ func (k *Kernel) sites(s scope) (*siteList, error) {
 	return k.allSites()
 }
 
-// A CodeRange is a named part of the kernel's code, [Start, End).
-type CodeRange struct {
-	Start, End uint64
-	Name       string
-}
-
 // KprobeBlacklist returns the code that single kprobes must stay out of, by
 // debugfs (kprobes/blacklist); kprobe.multi is not bound by it. Addresses are
 // zero where the kernel hides them. It takes root and a mounted debugfs.

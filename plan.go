@@ -1,9 +1,7 @@
 package kallscope
 
 import (
-	"cmp"
 	"iter"
-	"slices"
 
 	"github.com/kallscope/kallscope/kallsyms"
 )
@@ -158,7 +156,7 @@ type planner struct {
 	narrow  narrowSource // nil: every module's symbols are there
 
 	checks    []check
-	blacklist []CodeRange // by address
+	blacklist blacklist
 	deny      denyLists
 	limits    *trampolineLimits // once they are known
 
@@ -224,8 +222,7 @@ func (p *planner) loadLists(ms mechanismSet) {
 		if err != nil {
 			p.plan.Facts.BlacklistUnknown = err.Error()
 		}
-		p.blacklist = slices.Clone(list)
-		slices.SortFunc(p.blacklist, func(a, b CodeRange) int { return cmp.Compare(a.Start, b.Start) })
+		p.blacklist = newBlacklist(list)
 	}
 	if ms&toBTF != 0 {
 		deny, err := p.kernel.denyLists()

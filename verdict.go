@@ -2,7 +2,6 @@ package kallscope
 
 import (
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/kallscope/kallscope/kallsyms"
@@ -67,7 +66,7 @@ var checks = []check{
 	{ReasonNoSite, toOthers, func(_ *planner, q *question) bool { return q.site == siteNo }},
 	{ReasonNoSite, toKprobes, func(p *planner, q *question) bool { return q.site == siteNo && !p.baseHasSite(q.name) }},
 	{ReasonSiteUnknown, toAll, func(p *planner, q *question) bool { return q.site == siteUnknown && p.sitesAreKnown() }},
-	{ReasonBlacklisted, toKprobes, (*planner).blacklisted},
+	{ReasonBlacklisted, toKprobes, func(p *planner, q *question) bool { _, ok := p.blacklist.find(q.addr, q.name); return ok }},
 	{ReasonAmbiguousName, toAll, func(p *planner, q *question) bool { return q.addr == 0 && p.sharesName(q.name) }},
 	{ReasonDispatch, toOthers, func(p *planner, q *question) bool { return dispatch[q.name] && !p.options.Cautious && !q.hit.exact }},
 	{ReasonOffset, toEntries, func(_ *planner, q *question) bool { return q.hit.HasOffset }},
@@ -140,19 +139,4 @@ func (p *planner) baseHasSite(name string) bool {
 	}
 	_, ok := p.sites.find(p.table.Addr(syms[0]))
 	return ok
-}
-
-// blacklisted reports whether the entry is in code that kprobes must stay out
-// of. Where that list cannot be read nothing is known to be.
-func (p *planner) blacklisted(q *question) bool {
-	_, ok := p.blacklistAt(q.addr)
-	return ok
-}
-
-func (p *planner) blacklistAt(addr uint64) (CodeRange, bool) {
-	i := sort.Search(len(p.blacklist), func(i int) bool { return p.blacklist[i].End > addr })
-	if i == len(p.blacklist) || p.blacklist[i].Start > addr {
-		return CodeRange{}, false
-	}
-	return p.blacklist[i], true
 }

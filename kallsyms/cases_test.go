@@ -1,9 +1,12 @@
 package kallsyms
 
 import (
+	"encoding/csv"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -46,7 +49,7 @@ func TestCasesAreComplete(t *testing.T) {
 	qt.Assert(t, qt.IsNil(err))
 	source, err := os.ReadFile("cases_test.go")
 	qt.Assert(t, qt.IsNil(err))
-	qt.Assert(t, qt.Equals(len(files), 15))
+	qt.Assert(t, qt.Equals(len(files), 16))
 	for _, f := range files {
 		name := strings.TrimSuffix(filepath.Base(f), ".expect")
 		qt.Check(t, qt.StringContains(string(source), `"`+name+`"`))
@@ -178,6 +181,37 @@ func TestCaseHTML(t *testing.T) {
 		qt.Check(t, qt.IsNil(tab))
 		qt.Check(t, qt.ErrorIs(err, ErrNotKallsyms))
 		qt.Check(t, qt.ErrorMatches(err, "read .*html.txt: .*no line looks like a symbol; is this the right file[?]"))
+	}
+}
+
+// TestCaseIPToName: what a probe reports lies behind the entry, by an endbr64,
+// a landing pad or a breakpoint, and still has the function's name.
+func TestCaseIPToName(t *testing.T) {
+	f, err := os.Open(filepath.Join("testdata", "cases", "ip_to_name.csv"))
+	qt.Assert(t, qt.IsNil(err))
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	qt.Assert(t, qt.IsNil(err))
+	qt.Assert(t, qt.HasLen(rows, 7))
+	var list strings.Builder
+	for _, row := range rows[1:] {
+		fmt.Fprintf(&list, "%s t %s\n", row[0], row[1])
+	}
+	tab, err := Parse([]byte(list.String()), Options{})
+	qt.Assert(t, qt.IsNil(err))
+	for _, row := range rows[1:] {
+		ip, err := strconv.ParseUint(row[2], 16, 64)
+		qt.Assert(t, qt.IsNil(err))
+		l, ok := tab.Find(ip)
+		qt.Assert(t, qt.IsTrue(ok))
+		qt.Check(t, qt.Equals(l.Symbol.Name, row[1]), qt.Commentf("%s", row[3]))
+		qt.Check(t, qt.Equals(fmt.Sprintf("%x", ip-l.Offset), row[0]))
+		if l.Size > 0 { // up to the next one
+			last, _ := tab.Find(l.Symbol.Addr + l.Size - 1)
+			qt.Check(t, qt.Equals(last.Symbol.Name, row[1]))
+			next, _ := tab.Find(l.Symbol.Addr + l.Size)
+			qt.Check(t, qt.Not(qt.Equals(next.Symbol.Name, row[1])))
+		}
 	}
 }
 

@@ -3,10 +3,13 @@ package kallsyms
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/go-quicktest/qt"
 )
 
 // bigList describes a synthetic symbol list: modules that are not sorted, long
@@ -57,4 +60,38 @@ func kernelList(tb testing.TB) []byte {
 		}
 	}
 	return generate(bigList{symbols: 120_000, vmlinuxOnly: true})
+}
+
+// TestGenerated reads the list once, from front to back, however many names are
+// looked up then, and allocates for pieces of it, not for lines.
+func TestGenerated(t *testing.T) {
+	text := generate(bigList{symbols: 300_000, modules: 400, bpf: 5000})
+	r := &countingReader{r: bytes.NewReader(text)}
+	table, err := Read(r, Options{})
+	qt.Assert(t, qt.IsNil(err))
+	qt.Assert(t, qt.Equals(table.Len(), bytes.Count(text, []byte{'\n'})))
+	qt.Assert(t, qt.Equals(r.n, len(text)))
+	found := 0
+	for i := 0; i < table.Len(); i += 5 {
+		found += len(table.ByName(table.Name(i)))
+	}
+	qt.Assert(t, qt.IsTrue(found >= table.Len()/5))
+	qt.Assert(t, qt.Equals(r.n, len(text)))
+	allocs := testing.AllocsPerRun(1, func() {
+		if _, err := Parse(text, Options{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	qt.Assert(t, qt.IsTrue(allocs < float64(table.Len())/50), qt.Commentf("%v allocations", allocs))
+}
+
+type countingReader struct {
+	r io.Reader
+	n int
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += n
+	return n, err
 }
