@@ -6,11 +6,8 @@ import (
 	"github.com/kallscope/kallscope/internal/btfscan"
 )
 
-// maxFtracePages bounds the walk over a list that may change meanwhile: a page
-// group holds at least some dozen records.
-const maxFtracePages = 1 << 16
-
-// maxFtraceRecords bounds the records of one group; vmlinux has 45,000 in all.
+// maxFtraceRecords bounds the records of all groups, and so what is read of a
+// list that changes meanwhile; vmlinux has 45,000.
 const maxFtraceRecords = 1 << 20
 
 // Sites reads the addresses of all ftrace records: those of vmlinux and of
@@ -27,10 +24,12 @@ func (m *Memory) Sites(head uint64, b *btfscan.BTF) ([]uint64, error) {
 		return nil, fmt.Errorf("ftrace_pages_start: %w", err)
 	}
 	sites := make([]uint64, 0, 48<<10)
+	seen := make(map[uint64]bool)
 	for n := 0; page != 0; n++ {
-		if n == maxFtracePages {
-			return nil, fmt.Errorf("ftrace pages: the list does not end")
+		if seen[page] {
+			return nil, fmt.Errorf("ftrace page %d: %w", n, errCycle)
 		}
+		seen[page] = true
 		if page, sites, err = m.sitesOf(page, layout, sites); err != nil {
 			return nil, fmt.Errorf("ftrace page %d: %w", n, err)
 		}
@@ -66,11 +65,11 @@ func (m *Memory) sitesOf(page uint64, l ftraceLayout, sites []uint64) (uint64, [
 		return 0, nil, err
 	}
 	count := m.order.Uint32(head[l.index:])
-	if count > maxFtraceRecords {
+	if uint64(count)+uint64(len(sites)) > maxFtraceRecords {
 		return 0, nil, fmt.Errorf("%d records: not believable", count)
 	}
-	records := make([]byte, uint64(count)*uint64(l.record))
-	if err := m.Read(m.order.Uint64(head[l.records:]), records); err != nil {
+	records, err := m.take(m.order.Uint64(head[l.records:]), uint64(count)*uint64(l.record))
+	if err != nil {
 		return 0, nil, err
 	}
 	for ; len(records) > 0; records = records[l.record:] {

@@ -24,7 +24,8 @@ var ErrUnmapped = errors.New("address is not in kernel memory")
 
 // Memory is the memory of the running kernel. It is safe for concurrent use.
 type Memory struct {
-	file     *os.File
+	file     io.ReaderAt
+	closer   io.Closer
 	order    binary.ByteOrder
 	segments []segment // by address
 	notes    []byte
@@ -36,32 +37,37 @@ type segment struct{ addr, size, offset uint64 }
 const maxNotes = 1 << 16
 
 // Open opens the file, usually /proc/kcore. It reads the headers and notes only.
-func Open(path string) (_ *Memory, err error) {
+func Open(path string) (*Memory, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-		}
-	}()
-	e, err := elf.NewFile(f)
+	m, err := newMemory(f)
 	if err != nil {
+		f.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	m.closer = f
+	return m, nil
+}
+
+func newMemory(f io.ReaderAt) (*Memory, error) {
+	e, err := elf.NewFile(f)
+	if err != nil {
+		return nil, err
+	}
 	if e.Class != elf.ELFCLASS64 || e.Type != elf.ET_CORE {
-		return nil, fmt.Errorf("%s: not a 64-bit core file", path)
+		return nil, errors.New("not a 64-bit core file")
 	}
 	m := &Memory{file: f, order: e.ByteOrder}
 	for _, p := range e.Progs {
 		switch p.Type {
 		case elf.PT_LOAD:
-			m.segments = append(m.segments, segment{p.Vaddr, p.Memsz, p.Off})
+			m.segments = append(m.segments, segment{p.Vaddr, p.Filesz, p.Off})
 		case elf.PT_NOTE:
 			m.notes = make([]byte, min(p.Filesz, maxNotes))
 			if _, err := p.ReadAt(m.notes, 0); err != nil {
-				return nil, fmt.Errorf("%s: notes: %w", path, err)
+				return nil, fmt.Errorf("notes: %w", err)
 			}
 		}
 	}
@@ -70,19 +76,15 @@ func Open(path string) (_ *Memory, err error) {
 }
 
 // Close closes the file.
-func (m *Memory) Close() error { return m.file.Close() }
+func (m *Memory) Close() error { return m.closer.Close() }
 
 // Read fills p with the memory at addr. It fails with [ErrUnmapped] when a part
 // of it is not there.
 func (m *Memory) Read(addr uint64, p []byte) error {
-	i, found := slices.BinarySearchFunc(m.segments, addr, func(s segment, a uint64) int { return cmp.Compare(s.addr, a) })
-	if !found {
-		i--
+	s, err := m.find(addr, uint64(len(p)))
+	if err != nil {
+		return err
 	}
-	if i < 0 || addr-m.segments[i].addr > m.segments[i].size || uint64(len(p)) > m.segments[i].size-(addr-m.segments[i].addr) {
-		return fmt.Errorf("read %d bytes at %#x: %w", len(p), addr, ErrUnmapped)
-	}
-	s := m.segments[i]
 	n, err := m.file.ReadAt(p, int64(s.offset+addr-s.addr))
 	if n == len(p) {
 		return nil
@@ -91,6 +93,36 @@ func (m *Memory) Read(addr uint64, p []byte) error {
 		err = io.ErrUnexpectedEOF
 	}
 	return fmt.Errorf("read %d bytes at %#x: %w", len(p), addr, err)
+}
+
+// find returns the segment that has n bytes at addr.
+func (m *Memory) find(addr, n uint64) (segment, error) {
+	i, found := slices.BinarySearchFunc(m.segments, addr, func(s segment, a uint64) int { return cmp.Compare(s.addr, a) })
+	if !found {
+		i--
+	}
+	if i < 0 || addr-m.segments[i].addr > m.segments[i].size || n > m.segments[i].size-(addr-m.segments[i].addr) {
+		return segment{}, fmt.Errorf("read %d bytes at %#x: %w", n, addr, ErrUnmapped)
+	}
+	return m.segments[i], nil
+}
+
+// take returns n bytes of memory, and allocates nothing where they are not there.
+func (m *Memory) take(addr, n uint64) ([]byte, error) {
+	if err := m.has(addr, n); err != nil {
+		return nil, err
+	}
+	p := make([]byte, n)
+	return p, m.Read(addr, p)
+}
+
+// has fails unless n bytes are at addr. Of many it reads the last one: a file may
+// be shorter than its headers say.
+func (m *Memory) has(addr, n uint64) error {
+	if _, err := m.find(addr, n); err != nil || n < 1<<20 {
+		return err
+	}
+	return m.Read(addr+n-1, make([]byte, 1))
 }
 
 // Uint64 reads one number.
@@ -114,8 +146,8 @@ func (m *Memory) IDSet(addr uint64) ([]uint32, error) {
 	if n > maxIDSet {
 		return nil, fmt.Errorf("%d ids: not believable", n)
 	}
-	data := make([]byte, 4*n)
-	if err := m.Read(addr+4, data); err != nil {
+	data, err := m.take(addr+4, 4*uint64(n))
+	if err != nil {
 		return nil, err
 	}
 	ids := make([]uint32, n)

@@ -12,11 +12,13 @@ import (
 
 // Bounds of what is believed while walking over memory that may change.
 const (
-	maxModules   = 1 << 14
 	maxSymbols   = 1 << 22 // of one module
 	maxStrings   = 1 << 28
 	maxSymbolLen = 1 << 10 // KSYM_NAME_LEN is 512
 )
+
+// errCycle ends a walk over a list that changed meanwhile.
+var errCycle = errors.New("the list does not end")
 
 // MODULE_STATE_LIVE and MODULE_STATE_UNFORMED in include/linux/module.h:
 // /proc/kallsyms leaves the latter out (module_get_kallsym() in
@@ -54,7 +56,7 @@ func (m *Memory) Modules(head uint64, b *btfscan.BTF) (*Modules, error) {
 	}
 	return &Modules{
 		Keep: func(*Module) (bool, error) { return true, nil },
-		mem:  m, head: head, node: node, layout: layout,
+		mem:  m, head: head, node: node, layout: layout, seen: make(map[uint64]bool),
 	}, nil
 }
 
@@ -66,8 +68,8 @@ type Modules struct {
 	mem        *Memory
 	head, node uint64
 	layout     moduleLayout
-	seen       int
-	text       []byte // of the module that is being read
+	seen       map[uint64]bool // nodes
+	text       []byte          // of the module that is being read
 	rest       []byte
 }
 
@@ -75,9 +77,10 @@ type Modules struct {
 // read yet.
 func (w *Modules) Next() (*Module, error) {
 	for w.node != w.head {
-		if w.seen++; w.seen > maxModules {
-			return nil, errors.New("modules: the list does not end")
+		if w.seen[w.node] {
+			return nil, fmt.Errorf("modules: %w", errCycle)
 		}
+		w.seen[w.node] = true
 		buf := make([]byte, w.layout.size)
 		if err := w.mem.Read(w.node-uint64(w.layout.list), buf); err != nil {
 			return nil, fmt.Errorf("modules: %w", err)
@@ -176,11 +179,11 @@ func (m *Memory) loadTables(mod *Module, addr uint64, l moduleLayout) error {
 	if count > maxSymbols {
 		return fmt.Errorf("%d symbols: not believable", count)
 	}
-	mod.symtab, mod.typetab = make([]byte, int(count)*symSize), make([]byte, count)
-	if err := m.Read(m.order.Uint64(buf[l.symtab:]), mod.symtab); err != nil {
+	var err error
+	if mod.symtab, err = m.take(m.order.Uint64(buf[l.symtab:]), uint64(count)*symSize); err != nil {
 		return err
 	}
-	if err := m.Read(m.order.Uint64(buf[l.typetab:]), mod.typetab); err != nil {
+	if mod.typetab, err = m.take(m.order.Uint64(buf[l.typetab:]), uint64(count)); err != nil {
 		return err
 	}
 	return m.loadStrings(mod, m.order.Uint64(buf[l.strtab:]))
@@ -196,13 +199,17 @@ func (m *Memory) loadStrings(mod *Module, addr uint64) error {
 	if last > maxStrings {
 		return fmt.Errorf("string table of %d bytes: not believable", last)
 	}
+	if err := m.has(addr, uint64(last)+1); err != nil {
+		return err
+	}
 	// What is not there reads as zeros or fails; the last string may end in
 	// front of it. A further zero ends it in any case.
-	mod.strtab = make([]byte, last+maxSymbolLen+1)
+	strtab := make([]byte, last+maxSymbolLen+1)
 	size := uint64(last) + maxSymbolLen
 	for size > uint64(last) {
-		err := m.Read(addr, mod.strtab[:size])
+		err := m.Read(addr, strtab[:size])
 		if err == nil {
+			mod.strtab = strtab
 			return nil
 		}
 		if edge := (addr + size - 1) &^ (pageSize - 1); edge > addr+uint64(last) {

@@ -85,8 +85,8 @@ func (r *symbolReader) bytes(name string, n uint64) []byte {
 		r.fail("%s has %d bytes: not believable", name, n)
 		return nil
 	}
-	b := make([]byte, n)
-	if err := r.Read(r.vars[name], b); err != nil {
+	b, err := r.take(r.vars[name], n)
+	if err != nil {
 		r.fail("%s: %w", name, err)
 	}
 	return b
