@@ -11,17 +11,21 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kallscope/kallscope"
 )
 
 // Number returns n with commas between thousands.
 func Number[T int | uint64](n T) string {
-	digits := strconv.FormatUint(uint64(n), 10)
+	sign, digits := "", strconv.FormatUint(uint64(n), 10)
+	if n < 0 {
+		sign, digits = "-", strconv.FormatUint(-uint64(n), 10)
+	}
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}
-	return digits
+	return sign + digits
 }
 
 // Plural returns "1 call", "2 calls".
@@ -39,7 +43,7 @@ func Duration(d time.Duration) string {
 		return fmt.Sprintf("%d µs", d.Microseconds())
 	case d < time.Second:
 		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < 100*time.Second:
+	case d < 100*time.Second-50*time.Millisecond: // below it is 100.0
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
 	return fmt.Sprintf("%.0f s", d.Seconds())
@@ -50,7 +54,7 @@ func Bytes(n int64) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprintf("%d B", n)
-	case n < 1_000_000:
+	case n < 999_500:
 		return fmt.Sprintf("%d kB", (n+500)/1000)
 	}
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
@@ -91,24 +95,28 @@ type Row []string
 // Table writes rows under a header, columns two blanks apart. Columns whose
 // header begins with ">" are aligned to the right; the last column is not
 // padded. Rows come twice, to measure and to write, so that a hundred thousand
-// need not be kept.
+// need not be kept. A row must have a cell for each column: else the error says so,
+// and nothing is written.
 func Table(w io.Writer, header Row, rows func(yield func(Row) bool)) error {
 	widths := make([]int, len(header))
 	right := make([]bool, len(header))
 	titles := make(Row, len(header))
 	for i, h := range header {
 		titles[i], right[i] = strings.CutPrefix(h, ">")
-		widths[i] = len(titles[i])
+		widths[i] = utf8.RuneCountInString(titles[i])
 	}
 	for row := range rows {
+		if len(row) != len(header) {
+			return fmt.Errorf("table: a row of %d cells under %d columns", len(row), len(header))
+		}
 		for i, cell := range row {
-			widths[i] = max(widths[i], len(cell))
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
 	out := bufio.NewWriterSize(w, 64<<10)
 	line := func(row Row) {
 		for i, cell := range row {
-			pad := strings.Repeat(" ", max(widths[i]-len(cell), 0))
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 			switch {
 			case right[i]:
 				out.WriteString(pad + cell)
