@@ -145,6 +145,11 @@ func TestPlan(t *testing.T) {
 		{"only these modules", kallscope.Query{Patterns: []string{"type_show"}, Modules: []string{"fuse"}}, kallscope.PlanOptions{}, []string{"+40 type_show [fuse]"}},
 		{"argument type", kallscope.Query{Args: []string{"struct file *"}}, kallscope.PlanOptions{}, []string{"+100 vfs_read", "-0 discarded_exit: no-symbol"}},
 		{"result type", kallscope.Query{Patterns: []string{"vfs_*"}, Rets: []string{"long"}}, kallscope.PlanOptions{}, []string{"+100 vfs_read"}},
+		{"number of arguments", kallscope.Query{NArgs: "1"}, kallscope.PlanOptions{}, []string{"+100 vfs_read", "-0 discarded_exit: no-symbol"}},
+		{"range of arguments", kallscope.Query{Modules: []string{"vmlinux"}, NArgs: "0-"}, kallscope.PlanOptions{}, []string{
+			"+100 vfs_read", "+300 type_show", "+380 type_show", "-340 type_show: no-site", "-0 finish: suffixed", "-0 discarded_exit: no-symbol",
+		}},
+		{"argument and number", kallscope.Query{Args: []string{"struct file *"}, NArgs: "2-3"}, kallscope.PlanOptions{}, nil},
 		{"no such result", kallscope.Query{Patterns: []string{"vfs_*"}, Rets: []string{"int"}}, kallscope.PlanOptions{}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -239,6 +244,12 @@ func TestPlanErrors(t *testing.T) {
 	}
 	_, err = k.Plan(kallscope.Query{Args: []string{"struct *"}}, kallscope.PlanOptions{})
 	qt.Assert(t, qt.ErrorMatches(err, `type "struct \*".*`))
+	for _, text := range []string{"x", "-1", "1-x", "1-2-3", "65536", "-"} {
+		_, err = k.Plan(kallscope.Query{NArgs: text}, kallscope.PlanOptions{})
+		qt.Check(t, qt.ErrorMatches(err, `number of arguments ".*": want a number such as "3".*`), qt.Commentf("%q", text))
+	}
+	_, err = k.Plan(kallscope.Query{NArgs: "3-2"}, kallscope.PlanOptions{})
+	qt.Assert(t, qt.ErrorMatches(err, `number of arguments "3-2": the range is empty`))
 }
 
 // TestPlanSiteNames: kernels before 6.5 list names only. An ambiguous name is

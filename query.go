@@ -33,6 +33,10 @@ type Query struct {
 	Args []string `json:"args,omitempty"`
 	// Rets are C types; the function's result must be one of them.
 	Rets []string `json:"rets,omitempty"`
+	// NArgs is how many arguments a function must have by BTF: "3", "2-4",
+	// "6-" for six or more. What a variadic function takes beyond its named
+	// arguments does not count.
+	NArgs string `json:"nargs,omitempty"`
 }
 
 // compiled is a query whose patterns are parsed.

@@ -106,12 +106,12 @@ func (p *planner) whyUnmatched(s *selected) string {
 		return s.problem
 	case module != "" && module != Vmlinux && !strings.ContainsAny(module, `*?[\\`) && !slices.Contains(p.table.Modules(), module):
 		return "module " + module + " is not loaded; what is built in is in vmlinux"
-	case q.Modules == nil && q.Args == nil && q.Rets == nil && q.Exclude == nil && !p.sel.hasExclusion():
+	case q.Modules == nil && !q.byType() && q.Exclude == nil && !p.sel.hasExclusion():
 		return ""
 	case !p.matchesText(s):
 		return ""
-	case len(q.Args)+len(q.Rets) > 0:
-		return "none of those that match has the types that were asked for, or they are excluded"
+	case q.byType():
+		return "none of those that match has the arguments and result that were asked for, or they are excluded"
 	}
 	return "all that match are excluded"
 }

@@ -34,6 +34,7 @@ func (q *queryFlags) registerPatterns(cmd *cobra.Command) {
 	f.StringArrayVarP(&q.query.Modules, "module", "m", nil, "only functions of modules that this `glob` matches")
 	f.StringArrayVar(&q.query.Args, "arg", nil, "only functions with an argument of this C `type`")
 	f.StringArrayVar(&q.query.Rets, "ret", nil, "only functions that return this C `type`")
+	f.StringVar(&q.query.NArgs, "nargs", "", "only functions with this `number` of arguments: 3, 2-4, 6-")
 	f.StringArrayVarP(&q.files, "file", "f", nil, "read patterns from this `file` too; - is standard input")
 	f.BoolVar(&q.json, "json", false, "one JSON object a line")
 	f.StringVar(&q.kernel, "kernel", "", "use the kernel whose facts are in this `file`, made by kallscope snapshot")
@@ -80,7 +81,7 @@ func (q *queryFlags) read(args []string, stdin io.Reader) (kallscope.Query, erro
 			return q.query, err
 		}
 	}
-	if len(q.query.Patterns)+len(q.query.Exclude)+len(q.query.Modules)+len(q.query.Args)+len(q.query.Rets) == 0 {
+	if len(q.query.Patterns)+len(q.query.Exclude)+len(q.query.Modules)+len(q.query.Args)+len(q.query.Rets)+len(q.query.NArgs) == 0 {
 		return q.query, errors.New("no pattern given; '*' stands for all functions")
 	}
 	return q.query, nil

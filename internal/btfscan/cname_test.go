@@ -113,6 +113,17 @@ func TestPrototype(t *testing.T) {
 	}
 }
 
+func TestParamCount(t *testing.T) {
+	b := newZoo(t, binary.LittleEndian)
+	for name, want := range map[string]int{"plain": 0, "variadic": 1, "only_variadic": 0, "callbacks": 4} {
+		n, err := b.ParamCount(b.ByName(name)[0].Proto)
+		qt.Assert(t, qt.IsNil(err))
+		qt.Check(t, qt.Equals(n, want), qt.Commentf(name))
+	}
+	_, err := b.ParamCount(b.ByName("plain")[0].ID)
+	qt.Assert(t, qt.ErrorMatches(err, ".*not FUNC_PROTO.*"))
+}
+
 // TestTypeNameGrows has prototypes that take each other twice, 30 levels deep: a
 // spelling of a billion words.
 func TestTypeNameGrows(t *testing.T) {

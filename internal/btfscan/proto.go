@@ -41,6 +41,17 @@ func (b *BTF) Proto(id uint32) (Proto, error) {
 	return p, nil
 }
 
+// ParamCount returns the number of parameters of the prototype with this id,
+// without the mark of a variadic function.
+func (b *BTF) ParamCount(id uint32) (int, error) {
+	r, err := b.protoRecord(id)
+	if err != nil {
+		return 0, err
+	}
+	n, _ := r.params()
+	return n, nil
+}
+
 func (b *BTF) protoRecord(id uint32) (record, error) {
 	r, err := b.record(id)
 	if err != nil {
