@@ -330,12 +330,21 @@ func (p *planner) sightingOf(module, name string, hit int) sighting {
 	if p.hasText(module, name) {
 		return seen // excluded by its address, or of another type
 	}
-	for _, i := range p.table.Variants(name) {
-		if moduleName(p.table.Module(i)) == module && p.isText(i) && kallsyms.Classify(p.table.Name(i)).IsFunction() {
-			return suffixed
-		}
+	if len(p.variantsOf(Func{Name: name, Module: module})) > 0 {
+		return suffixed
 	}
 	return unseen
+}
+
+// variantsOf returns the names of the functions that the compiler made of one.
+func (p *planner) variantsOf(f Func) (names []string) {
+	for _, i := range p.table.Variants(f.Name) {
+		name := p.table.Name(i)
+		if moduleName(p.table.Module(i)) == f.Module && p.isText(i) && kallsyms.Classify(name).IsFunction() && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (p *planner) hasText(module, name string) bool {

@@ -27,7 +27,10 @@ type Finding struct {
 	Names []string
 	// IDs are the BTF functions of any of these names.
 	IDs []BTFID
-	// Prototype is the C prototype of the first of IDs; empty without BTF.
+	// BaseIDs are what [Kernel.BaseIDs] returns: arguments may differ.
+	BaseIDs []BTFID
+	// Prototype is the C prototype of the first of IDs, else of BaseIDs; empty
+	// without BTF.
 	Prototype string
 	// Prototypes are those of all IDs, in their order, where they differ.
 	Prototypes []string
@@ -173,14 +176,16 @@ func (e *explainer) describe(f *Finding) {
 			f.IDs = append(f.IDs, BTFID{f.Module, b.Func(i).ID})
 		}
 	}
+	if len(f.IDs) == 0 {
+		if f.BaseIDs = e.kernel.BaseIDs(f.Func); len(f.BaseIDs) > 0 {
+			f.Prototype, _ = e.kernel.Prototype(f.BaseIDs[0])
+		}
+		return
+	}
 	var all []string
 	for _, id := range f.IDs {
-		fn, _ := b.FuncByID(id.ID)
-		prototype, _ := b.Prototype(fn) // empty is not known
+		prototype, _ := e.kernel.Prototype(id) // empty is not known
 		all = append(all, prototype)
-	}
-	if len(all) == 0 {
-		return
 	}
 	f.Prototype = all[0]
 	if slices.ContainsFunc(all, func(p string) bool { return p != f.Prototype }) {
@@ -214,7 +219,7 @@ func (e *explainer) explainSkipped(plan *Plan) {
 		e.describe(&f)
 		o := Obstacle{Reason: s.Reason}
 		if s.Reason == ReasonSuffixed {
-			o.Detail = strings.Join(e.variants(s.Name), ", ")
+			o.Detail = strings.Join(e.variantsOf(s.Func), ", ")
 		}
 		for _, m := range Mechanisms() {
 			f.Verdicts = append(f.Verdicts, Verdict{m, []Obstacle{o}})

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +24,9 @@ func newList(s stdio) *cobra.Command {
 		Use:   "list PATTERN...",
 		Short: "List the functions that match and can be attached to",
 		Long: `List the functions that match and can be attached to: address, module, BTF ids,
-mechanism, name; "-" is for what is not known or not there.
+mechanism, name; "-" is for what is not known or not there. "~#1234" is the id
+of the function of which the compiler made this one (name.isra.0, ...), where it
+is the only one: arguments may differ.
 
 With --skipped list instead the functions that match and cannot be attached
 to, with the reason; --skipped=no-site those of one reason.`,
@@ -100,11 +101,11 @@ type listRecord struct {
 }
 
 type listJSON struct {
-	Schema    string              `json:"schema"`
-	Addr      kallscope.Hex       `json:"address,omitzero"`
-	Module    string              `json:"module"`
-	Name      string              `json:"name"`
-	IDs       []kallscope.BTFID   `json:"btf_ids,omitempty"`
+	Schema string        `json:"schema"`
+	Addr   kallscope.Hex `json:"address,omitzero"`
+	Module string        `json:"module"`
+	Name   string        `json:"name"`
+	btfJSON
 	Mechanism kallscope.Mechanism `json:"mechanism,omitzero"`
 	Reason    kallscope.Reason    `json:"reason,omitzero"`
 }
@@ -121,7 +122,10 @@ func (f *listFlags) print(s stdio, k *kallscope.Kernel, records func(func(listRe
 	if f.json {
 		return render.JSONLines(s.out, func(yield func(any) bool) {
 			for r := range records {
-				if !yield(listJSON{listSchema, kallscope.Hex(r.Addr), r.Module, r.Name, k.BTFIDs(r.Func), r.Mechanism, r.Reason}) {
+				var known knownIDs
+				known.ask(k, r.Func)
+				btf := newBTFJSON(r.Func, known.ids, known.base)
+				if !yield(listJSON{listSchema, kallscope.Hex(r.Addr), r.Module, r.Name, btf, r.Mechanism, r.Reason}) {
 					return
 				}
 			}
@@ -143,12 +147,12 @@ func (f *listFlags) printRows(w io.Writer, k *kallscope.Kernel, records func(fun
 	out := bufio.NewWriterSize(w, 64<<10)
 	fmt.Fprintf(out, "%-18s  %-*s  %-8s  %-15s  FUNCTION\n", "ADDRESS", module, "MODULE", "BTF", verdict)
 	var line []byte
-	var ids []kallscope.BTFID
+	var known knownIDs
 	for r := range records {
-		ids = k.AppendBTFIDs(ids[:0], r.Func)
+		known.ask(k, r.Func)
 		line = appendPadded(line[:0], 18, func(b []byte) []byte { return appendAddress(b, r.Addr) })
 		line = appendPadded(line, module, func(b []byte) []byte { return append(b, r.Module...) })
-		line = appendPadded(line, 8, func(b []byte) []byte { return appendIDs(b, ids) })
+		line = appendPadded(line, 8, known.appendTo)
 		line = appendPadded(line, 15, func(b []byte) []byte {
 			if f.skipped != "" {
 				return append(b, r.Reason.String()...)
@@ -180,22 +184,6 @@ func appendAddress(b []byte, addr uint64) []byte {
 	b = append(b, "0x"...)
 	for shift := 60; shift >= 0; shift -= 4 {
 		b = append(b, "0123456789abcdef"[addr>>shift&15])
-	}
-	return b
-}
-
-func appendIDs(b []byte, ids []kallscope.BTFID) []byte {
-	if len(ids) == 0 {
-		return append(b, '-')
-	}
-	for i, id := range ids {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if id.Object != kallscope.Vmlinux {
-			b = append(b, id.Object...)
-		}
-		b = strconv.AppendUint(append(b, '#'), uint64(id.ID), 10)
 	}
 	return b
 }

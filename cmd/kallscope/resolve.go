@@ -23,7 +23,8 @@ func newResolve(s stdio) *cobra.Command {
 		Short: "Print address, module, names and ids of functions, for programs",
 		Long: `Print address, module, name, BTF ids and other names of every function that
 matches, attachable or not, one a line, separated by tabs; "-" is for what is
-not known or not there.
+not known or not there. "~#1234" is the id of the function of which the compiler
+made this one (name.isra.0, ...), where it is the only one: arguments may differ.
 
 Patterns come from a file too, one a line: -f FILE, or -f - for standard input.`,
 		Example: `  kallscope resolve vfs_read '#1234' 0xffffffff81000000
@@ -35,13 +36,13 @@ Patterns come from a file too, one a line: -f FILE, or -f - for standard input.`
 }
 
 type resolveJSON struct {
-	Schema string            `json:"schema"`
-	Addr   kallscope.Hex     `json:"address,omitzero"`
-	Module string            `json:"module"`
-	Name   string            `json:"name"`
-	Offset uint64            `json:"offset,omitempty"` // already in the address
-	IDs    []kallscope.BTFID `json:"btf_ids,omitempty"`
-	Others []string          `json:"aliases,omitempty"`
+	Schema string        `json:"schema"`
+	Addr   kallscope.Hex `json:"address,omitzero"`
+	Module string        `json:"module"`
+	Name   string        `json:"name"`
+	Offset uint64        `json:"offset,omitempty"` // already in the address
+	btfJSON
+	Others []string `json:"aliases,omitempty"`
 }
 
 func runResolve(s stdio, f *queryFlags, args []string) error {
@@ -65,7 +66,10 @@ func runResolve(s stdio, f *queryFlags, args []string) error {
 	records := func(yield func(any) bool) {
 		for fn := range plan.Funcs() {
 			offset := uint64(plan.Offset(fn))
-			if !yield(resolveJSON{resolveSchema, kallscope.Hex(fn.Addr + offset), fn.Module, fn.Name, offset, k.BTFIDs(fn), aliases(k, fn)}) {
+			var known knownIDs
+			known.ask(k, fn)
+			btf := newBTFJSON(fn, known.ids, known.base)
+			if !yield(resolveJSON{resolveSchema, kallscope.Hex(fn.Addr + offset), fn.Module, fn.Name, offset, btf, aliases(k, fn)}) {
 				return
 			}
 		}
@@ -79,16 +83,16 @@ func runResolve(s stdio, f *queryFlags, args []string) error {
 func printResolved(w io.Writer, k *kallscope.Kernel, plan *kallscope.Plan) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	var line []byte
-	var ids []kallscope.BTFID
+	var known knownIDs
 	for fn := range plan.Funcs() {
-		ids = k.AppendBTFIDs(ids[:0], fn)
+		known.ask(k, fn)
 		offset := uint64(plan.Offset(fn))
 		line = append(append(append(appendAddress(line[:0], fn.Addr+offset), '\t'), fn.Module...), '\t')
 		line = append(line, fn.Name...)
 		if offset > 0 {
 			line = fmt.Appendf(line, "+%#x", offset)
 		}
-		line = append(appendIDs(append(line, '\t'), ids), '\t')
+		line = append(known.appendTo(append(line, '\t')), '\t')
 		line = append(append(line, cmp.Or(strings.Join(aliases(k, fn), ","), "-")...), '\n')
 		if _, err := out.Write(line); err != nil {
 			return err

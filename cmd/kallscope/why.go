@@ -51,13 +51,13 @@ it is given), or when a name matches nothing.`,
 
 // whyJSON is one finding.
 type whyJSON struct {
-	Schema    string            `json:"schema"`
-	Addr      kallscope.Hex     `json:"address,omitzero"`
-	Module    string            `json:"module"`
-	Name      string            `json:"name"`
-	Names     []string          `json:"names"`
-	IDs       []kallscope.BTFID `json:"btf_ids,omitempty"`
-	Prototype string            `json:"prototype,omitempty"`
+	Schema string        `json:"schema"`
+	Addr   kallscope.Hex `json:"address,omitzero"`
+	Module string        `json:"module"`
+	Name   string        `json:"name"`
+	Names  []string      `json:"names"`
+	btfJSON
+	Prototype string `json:"prototype,omitempty"`
 	// Prototypes are those of the ids, where they differ.
 	Prototypes []string             `json:"prototypes,omitempty"`
 	Room       uint64               `json:"room_bytes,omitempty"`
@@ -147,7 +147,7 @@ func (w *why) records(yield func(any) bool) {
 	for i := range w.explanation.Findings {
 		f := &w.explanation.Findings[i]
 		j := whyJSON{
-			whySchema, kallscope.Hex(f.Addr), f.Module, f.Name, f.Names, f.IDs, f.Prototype,
+			whySchema, kallscope.Hex(f.Addr), f.Module, f.Name, f.Names, newBTFJSON(f.Func, f.IDs, f.BaseIDs), f.Prototype,
 			f.Prototypes, f.Room, kallscope.Hex(f.Site), f.Cautions, nil,
 		}
 		for _, a := range w.mechanisms {
@@ -190,7 +190,7 @@ func (w *why) page(b *strings.Builder, f *kallscope.Finding) {
 
 // facts are the lines of a page that are no verdicts.
 func facts(f *kallscope.Finding) [][2]string {
-	list := [][2]string{{"address", ""}, {"names", ""}, {"BTF", ids(f.IDs)}, {"prototype", f.Prototype}, {"room", ""}, {"site", ""}}
+	list := [][2]string{{"address", ""}, {"names", ""}, {"BTF", ids(f)}, {"prototype", f.Prototype}, {"room", ""}, {"site", ""}}
 	if f.Prototypes != nil {
 		list[3][1] = ""
 		for i, p := range f.Prototypes {
@@ -212,12 +212,16 @@ func facts(f *kallscope.Finding) [][2]string {
 	return list
 }
 
-func ids(list []kallscope.BTFID) string {
-	texts := make([]string, len(list))
-	for i, id := range list {
-		texts[i] = id.String()
+func ids(f *kallscope.Finding) string {
+	var texts []string
+	for _, id := range append(f.IDs, f.BaseIDs...) {
+		texts = append(texts, id.String())
 	}
-	return strings.Join(texts, ", ")
+	text := strings.Join(texts, ", ")
+	if len(f.BaseIDs) > 0 {
+		text += " of " + f.VariantOf() + ", of which the compiler made it; arguments may differ"
+	}
+	return text
 }
 
 // A group is the mechanisms about which the same is to be said.

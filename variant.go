@@ -1,0 +1,84 @@
+package kallscope
+
+import (
+	"fmt"
+
+	"github.com/kallscope/kallscope/kallsyms"
+)
+
+// VariantOf returns the name that the compiler made the function's name of:
+// "finish" for finish.isra.0. It is empty for other names, and for what is no
+// function of its own, such as finish.cold.
+func (f Func) VariantOf() string { return variantOf(f.Name) }
+
+func variantOf(name string) string {
+	base := kallsyms.BaseName(name)
+	if len(base) == len(name) || !kallsyms.Classify(name).IsFunction() {
+		return ""
+	}
+	return base
+}
+
+// BaseIDs returns the ids of the BTF functions from which the compiler made f,
+// where f is the only function that can be meant: BTF does not have its name,
+// and its module has no function of the base name and no other variant of it.
+// BTF describes the source: the arguments may differ.
+func (k *Kernel) BaseIDs(f Func) []BTFID { return k.AppendBaseIDs(nil, f) }
+
+// AppendBaseIDs appends to dst what BaseIDs returns.
+func (k *Kernel) AppendBaseIDs(dst []BTFID, f Func) []BTFID {
+	base := f.VariantOf()
+	if base == "" {
+		return dst
+	}
+	b, err := k.openBTF(f.Module)
+	if err != nil {
+		return dst
+	}
+	for range b.Indexes(f.Name) {
+		return dst
+	}
+	table, err := k.anySymbols(scopeOf(f.Module))
+	if err != nil || !isOnlyVariant(table, f, base) {
+		return dst
+	}
+	return k.AppendBTFIDs(dst, Func{Name: base, Module: f.Module})
+}
+
+// isOnlyVariant reports whether no other function of the module has the base
+// name, or a name that is made of it.
+func isOnlyVariant(t *kallsyms.Table, f Func, base string) bool {
+	n := 0
+	for _, i := range append(t.ByName(base), t.Variants(base)...) {
+		name := t.Name(i)
+		if moduleName(t.Module(i)) != f.Module || !kallsyms.IsText(t.Type(i)) || !kallsyms.Classify(name).IsFunction() {
+			continue
+		}
+		if n++; t.Addr(i) != f.Addr || f.Addr == 0 && n > 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// Prototype returns the C prototype of a BTF function: "ssize_t
+// vfs_read(struct file *file, char *buf, size_t count, loff_t *pos)". It fails
+// without BTF, with [ErrNotFound] for an id that is no function, and for types
+// that are malformed.
+func (k *Kernel) Prototype(id BTFID) (string, error) {
+	s, err := k.AppendPrototype(nil, id)
+	return string(s), err
+}
+
+// AppendPrototype appends to dst what Prototype returns.
+func (k *Kernel) AppendPrototype(dst []byte, id BTFID) ([]byte, error) {
+	b, err := k.openBTF(id.Object)
+	if err != nil {
+		return dst, err
+	}
+	fn, ok := b.FuncByID(id.ID)
+	if !ok {
+		return dst, fmt.Errorf("prototype of %s: %w", id, ErrNotFound)
+	}
+	return b.AppendPrototype(dst, fn)
+}
