@@ -1,7 +1,11 @@
 package main
 
 import (
+	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/kallscope/kallscope"
 )
@@ -16,10 +20,25 @@ type btfJSON struct {
 	BaseIDs []kallscope.BTFID `json:"btf_base_ids,omitempty"`
 	// MayDiffer goes with BaseIDs.
 	MayDiffer bool `json:"arguments_may_differ,omitempty"`
+	// Prototype is that of the first id.
+	Prototype string `json:"prototype,omitempty"`
+	// Prototypes are those of each id, where they differ.
+	Prototypes []string `json:"prototypes,omitempty"`
 }
 
-func newBTFJSON(f kallscope.Func, ids, base []kallscope.BTFID) btfJSON {
-	return btfJSON{ids, f.VariantOf(), base, len(base) > 0}
+func newBTFJSON(f kallscope.Func, n knownIDs, prototypes []string) btfJSON {
+	j := btfJSON{IDs: n.ids, VariantOf: f.VariantOf(), BaseIDs: n.base, MayDiffer: len(n.base) > 0}
+	if len(prototypes) > 0 {
+		j.Prototype = prototypes[0]
+	}
+	if len(prototypes) > 1 {
+		j.Prototypes = prototypes
+	}
+	return j
+}
+
+func registerProto(cmd *cobra.Command, proto *bool) {
+	cmd.Flags().BoolVar(proto, "proto", false, "show the C prototypes, by BTF")
 }
 
 // knownIDs are the ids of a function, or else those of its base name.
@@ -41,6 +60,43 @@ func (n *knownIDs) appendTo(b []byte) []byte {
 		return appendIDs(append(b, '~'), n.base)
 	}
 	return appendIDs(b, n.ids)
+}
+
+// asked returns the prototypes if they are asked for.
+func (n *knownIDs) asked(k *kallscope.Kernel, proto bool) []string {
+	if !proto {
+		return nil
+	}
+	return n.prototypes(k)
+}
+
+// prototypes returns the C prototypes of the ids, one where all are the same. It
+// is empty where there are none or BTF is malformed.
+func (n *knownIDs) prototypes(k *kallscope.Kernel) []string {
+	var list []string
+	for _, id := range append(n.ids, n.base...) {
+		p, err := k.Prototype(id)
+		if err != nil {
+			return nil
+		}
+		list = append(list, p)
+	}
+	if len(slices.Compact(slices.Clone(list))) == 1 {
+		return list[:1]
+	}
+	return list
+}
+
+// appendPrototypes appends the C prototypes of the ids, as appendTo does those.
+func (n *knownIDs) appendPrototypes(b []byte, k *kallscope.Kernel) []byte {
+	list := n.prototypes(k)
+	if len(list) == 0 {
+		return append(b, '-')
+	}
+	if len(n.base) > 0 {
+		b = append(b, '~')
+	}
+	return append(b, strings.Join(list, "; ")...)
 }
 
 func appendIDs(b []byte, ids []kallscope.BTFID) []byte {

@@ -16,6 +16,7 @@ const listSchema = "kallscope.list/1"
 type listFlags struct {
 	queryFlags
 	skipped string
+	proto   bool
 }
 
 func newList(s stdio) *cobra.Command {
@@ -32,6 +33,7 @@ With --skipped list instead the functions that match and cannot be attached
 to, with the reason; --skipped=no-site those of one reason.`,
 		Example: `  kallscope list 'tcp_*' -x 'tcp_v6_*'
   kallscope list '*' --arg 'struct sk_buff *'
+  kallscope list 'vfs_*' --nargs 4- --proto
   kallscope list 'vfs_*' --skipped=no-site`,
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(s, args) },
 	}
@@ -39,6 +41,7 @@ to, with the reason; --skipped=no-site those of one reason.`,
 	f.registerTargets(cmd)
 	cmd.Flags().StringVar(&f.skipped, "skipped", "", "list skipped functions, all or those of one `reason`")
 	cmd.Flags().Lookup("skipped").NoOptDefVal = "all"
+	registerProto(cmd, &f.proto)
 	return cmd
 }
 
@@ -124,7 +127,7 @@ func (f *listFlags) print(s stdio, k *kallscope.Kernel, records func(func(listRe
 			for r := range records {
 				var known knownIDs
 				known.ask(k, r.Func)
-				btf := newBTFJSON(r.Func, known.ids, known.base)
+				btf := newBTFJSON(r.Func, known, known.asked(k, f.proto))
 				if !yield(listJSON{listSchema, kallscope.Hex(r.Addr), r.Module, r.Name, btf, r.Mechanism, r.Reason}) {
 					return
 				}
@@ -137,15 +140,20 @@ func (f *listFlags) print(s stdio, k *kallscope.Kernel, records func(func(listRe
 // printRows writes a hundred thousand rows without leaving garbage behind: the
 // table of package render would need its cells as strings, twice.
 func (f *listFlags) printRows(w io.Writer, k *kallscope.Kernel, records func(func(listRecord) bool)) error {
-	module, verdict := len("MODULE"), "MECHANISM"
+	module, name, verdict := len("MODULE"), 0, "MECHANISM"
 	if f.skipped != "" {
 		verdict = "REASON"
 	}
 	for r := range records {
-		module = max(module, len(r.Module))
+		module, name = max(module, len(r.Module)), max(name, len(r.Name))
 	}
 	out := bufio.NewWriterSize(w, 64<<10)
-	fmt.Fprintf(out, "%-18s  %-*s  %-8s  %-15s  FUNCTION\n", "ADDRESS", module, "MODULE", "BTF", verdict)
+	fmt.Fprintf(out, "%-18s  %-*s  %-8s  %-15s  ", "ADDRESS", module, "MODULE", "BTF", verdict)
+	if name = min(name, maxNameWidth); f.proto {
+		fmt.Fprintf(out, "%-*s  PROTOTYPE\n", name, "FUNCTION")
+	} else {
+		fmt.Fprintln(out, "FUNCTION")
+	}
 	var line []byte
 	var known knownIDs
 	for r := range records {
@@ -159,13 +167,21 @@ func (f *listFlags) printRows(w io.Writer, k *kallscope.Kernel, records func(fun
 			}
 			return append(b, r.Mechanism.String()...)
 		})
-		line = append(append(line, r.Name...), '\n')
+		if f.proto {
+			line = appendPadded(line, name, func(b []byte) []byte { return append(b, r.Name...) })
+			line = append(known.appendPrototypes(line, k), '\n')
+		} else {
+			line = append(append(line, r.Name...), '\n')
+		}
 		if _, err := out.Write(line); err != nil {
 			return err
 		}
 	}
 	return out.Flush()
 }
+
+// maxNameWidth is how far names are padded before prototypes; few are longer.
+const maxNameWidth = 40
 
 // appendPadded appends a cell, filled up to its width, and two blanks.
 func appendPadded(line []byte, width int, cell func([]byte) []byte) []byte {

@@ -11,6 +11,9 @@ import (
 // of73 are parts of Debian's 7.3 kernel; see testdata/snapshots/README.md.
 const of73 = "../../testdata/snapshots/7.3.ksnap"
 
+// of61 has names in BTF several times.
+const of61 = "../../testdata/snapshots/6.1.ksnap"
+
 // object runs the tool for one JSON line.
 func object(t *testing.T, args ...string) map[string]any {
 	t.Helper()
@@ -46,4 +49,43 @@ func TestBaseID(t *testing.T) {
 	qt.Check(t, qt.StringContains(out, "\tfinish_task_switch.isra.0\t~#81078\t-\n"))
 	out, _, _ = tool("why", "finish_task_switch.isra.0", "--kernel", of73)
 	qt.Check(t, qt.StringContains(out, "BTF        #81078 of finish_task_switch, "))
+}
+
+const readProto = "ssize_t vfs_read(struct file *file, char *buf, size_t count, loff_t *pos)"
+
+// TestProto: prototypes on request, marked where they are another function's,
+// and all of them where the ids of a name differ.
+func TestProto(t *testing.T) {
+	for _, command := range []string{"list", "resolve"} {
+		qt.Check(t, qt.Equals(object(t, command, "vfs_read", "--proto")["prototype"], any(readProto)))
+		qt.Check(t, qt.IsNil(object(t, command, "vfs_read")["prototype"]))
+		qt.Check(t, qt.Equals(object(t, command, "finish_task_switch.isra.0", "--proto")["prototype"], any("struct rq *finish_task_switch(struct task_struct *prev)")))
+	}
+	qt.Check(t, qt.Equals(object(t, "why", "vfs_read")["prototype"], any(readProto)))
+	out, _, _ := tool("list", "vfs_read", "finish_task_switch.isra.0", "syscall:getppid", "--proto", "--kernel", of73)
+	qt.Check(t, qt.Matches(out, `ADDRESS .*  FUNCTION                   PROTOTYPE
+.*  __x64_sys_getppid          -
+.*  finish_task_switch.isra.0  ~struct rq \*finish_task_switch\(struct task_struct \*prev\)
+.*  vfs_read                   ssize_t vfs_read\(.*
+`))
+
+	for _, command := range []string{"list", "resolve", "why"} {
+		out, _, status := tool(command, "#43616", "--proto", "--json", "--kernel", of61)
+		if command == "why" {
+			out, _, status = tool(command, "#43616", "--json", "--kernel", of61)
+		}
+		qt.Assert(t, qt.Equals(status, exitDone))
+		qt.Check(t, qt.Equals(strings.Count(out, "\n"), 12), qt.Commentf("all functions of an ambiguous id"))
+		var line struct{ Prototypes []string }
+		qt.Assert(t, qt.IsNil(json.NewDecoder(strings.NewReader(out)).Decode(&line)))
+		qt.Check(t, qt.DeepEquals(line.Prototypes, []string{
+			"ssize_t type_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)",
+			"ssize_t type_show(struct device *dev, struct device_attribute *attr, char *buf)",
+			"ssize_t type_show(struct hyp_sysfs_attr *attr, char *buffer)",
+		}))
+	}
+	out, _, _ = tool("resolve", "#43616", "--proto", "--kernel", of61)
+	qt.Check(t, qt.StringContains(out, "\ttype_show\t#6890,#43616,#92089\t-\tssize_t type_show(struct kobject *"))
+	out, _, _ = tool("why", "#43616", "--kernel", of61)
+	qt.Check(t, qt.StringContains(out, "  prototype  ssize_t type_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)\n             ssize_t type_show(struct device "))
 }

@@ -16,8 +16,13 @@ import (
 
 const resolveSchema = "kallscope.resolve/1"
 
+type resolveFlags struct {
+	queryFlags
+	proto bool
+}
+
 func newResolve(s stdio) *cobra.Command {
-	var f queryFlags
+	var f resolveFlags
 	cmd := &cobra.Command{
 		Use:   "resolve PATTERN...",
 		Short: "Print address, module, names and ids of functions, for programs",
@@ -25,6 +30,8 @@ func newResolve(s stdio) *cobra.Command {
 matches, attachable or not, one a line, separated by tabs; "-" is for what is
 not known or not there. "~#1234" is the id of the function of which the compiler
 made this one (name.isra.0, ...), where it is the only one: arguments may differ.
+With --proto the C prototype is another field; several where the ids of a name
+have different ones.
 
 Patterns come from a file too, one a line: -f FILE, or -f - for standard input.`,
 		Example: `  kallscope resolve vfs_read '#1234' 0xffffffff81000000
@@ -32,6 +39,7 @@ Patterns come from a file too, one a line: -f FILE, or -f - for standard input.`
 		RunE: func(_ *cobra.Command, args []string) error { return runResolve(s, &f, args) },
 	}
 	f.registerPatterns(cmd)
+	registerProto(cmd, &f.proto)
 	return cmd
 }
 
@@ -45,7 +53,7 @@ type resolveJSON struct {
 	Others []string `json:"aliases,omitempty"`
 }
 
-func runResolve(s stdio, f *queryFlags, args []string) error {
+func runResolve(s stdio, f *resolveFlags, args []string) error {
 	k, err := f.open()
 	if err != nil {
 		return err
@@ -68,7 +76,7 @@ func runResolve(s stdio, f *queryFlags, args []string) error {
 			offset := uint64(plan.Offset(fn))
 			var known knownIDs
 			known.ask(k, fn)
-			btf := newBTFJSON(fn, known.ids, known.base)
+			btf := newBTFJSON(fn, known, known.asked(k, f.proto))
 			if !yield(resolveJSON{resolveSchema, kallscope.Hex(fn.Addr + offset), fn.Module, fn.Name, offset, btf, aliases(k, fn)}) {
 				return
 			}
@@ -77,10 +85,10 @@ func runResolve(s stdio, f *queryFlags, args []string) error {
 	if f.json {
 		return render.JSONLines(s.out, records)
 	}
-	return printResolved(s.out, k, plan)
+	return f.print(s.out, k, plan)
 }
 
-func printResolved(w io.Writer, k *kallscope.Kernel, plan *kallscope.Plan) error {
+func (f *resolveFlags) print(w io.Writer, k *kallscope.Kernel, plan *kallscope.Plan) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	var line []byte
 	var known knownIDs
@@ -93,7 +101,11 @@ func printResolved(w io.Writer, k *kallscope.Kernel, plan *kallscope.Plan) error
 			line = fmt.Appendf(line, "+%#x", offset)
 		}
 		line = append(known.appendTo(append(line, '\t')), '\t')
-		line = append(append(line, cmp.Or(strings.Join(aliases(k, fn), ","), "-")...), '\n')
+		line = append(line, cmp.Or(strings.Join(aliases(k, fn), ","), "-")...)
+		if f.proto {
+			line = known.appendPrototypes(append(line, '\t'), k)
+		}
+		line = append(line, '\n')
 		if _, err := out.Write(line); err != nil {
 			return err
 		}

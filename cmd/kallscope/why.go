@@ -57,13 +57,10 @@ type whyJSON struct {
 	Name   string        `json:"name"`
 	Names  []string      `json:"names"`
 	btfJSON
-	Prototype string `json:"prototype,omitempty"`
-	// Prototypes are those of the ids, where they differ.
-	Prototypes []string             `json:"prototypes,omitempty"`
-	Room       uint64               `json:"room_bytes,omitempty"`
-	Site       kallscope.Hex        `json:"site,omitzero"`
-	Cautions   []kallscope.Obstacle `json:"cautions,omitempty"`
-	Verdicts   []whyVerdict         `json:"verdicts"`
+	Room     uint64               `json:"room_bytes,omitempty"`
+	Site     kallscope.Hex        `json:"site,omitzero"`
+	Cautions []kallscope.Obstacle `json:"cautions,omitempty"`
+	Verdicts []whyVerdict         `json:"verdicts"`
 }
 
 // A whyVerdict is a verdict and whether this kernel has the mechanism.
@@ -91,7 +88,7 @@ func runWhy(s stdio, f *whyFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	w := &why{out: s.out, explanation: e, mechanisms: f.availability(only)}
+	w := &why{out: s.out, kernel: k, explanation: e, mechanisms: f.availability(only)}
 	f.tellFacts(s.err, k, e.Facts)
 	tellUnmatched(s.err, e.Unmatched)
 	switch {
@@ -111,6 +108,7 @@ func runWhy(s stdio, f *whyFlags, args []string) error {
 // why prints an explanation.
 type why struct {
 	out         io.Writer
+	kernel      *kallscope.Kernel
 	explanation *kallscope.Explanation
 	mechanisms  []available
 }
@@ -146,9 +144,10 @@ func (w *why) possible(f kallscope.Finding) bool {
 func (w *why) records(yield func(any) bool) {
 	for i := range w.explanation.Findings {
 		f := &w.explanation.Findings[i]
+		known := knownIDs{f.IDs, f.BaseIDs}
 		j := whyJSON{
-			whySchema, kallscope.Hex(f.Addr), f.Module, f.Name, f.Names, newBTFJSON(f.Func, f.IDs, f.BaseIDs), f.Prototype,
-			f.Prototypes, f.Room, kallscope.Hex(f.Site), f.Cautions, nil,
+			whySchema, kallscope.Hex(f.Addr), f.Module, f.Name, f.Names, newBTFJSON(f.Func, known, known.prototypes(w.kernel)),
+			f.Room, kallscope.Hex(f.Site), f.Cautions, nil,
 		}
 		for _, a := range w.mechanisms {
 			v := f.Verdict(a.mechanism)
@@ -175,7 +174,7 @@ func (w *why) pages() error {
 // page writes what a person reads about one function.
 func (w *why) page(b *strings.Builder, f *kallscope.Finding) {
 	fmt.Fprintf(b, "%s\n", f.Func)
-	for _, fact := range facts(f) {
+	for _, fact := range w.facts(f) {
 		if fact[1] != "" {
 			fmt.Fprintf(b, "  %-10s %s\n", fact[0], fact[1])
 		}
@@ -189,14 +188,10 @@ func (w *why) page(b *strings.Builder, f *kallscope.Finding) {
 }
 
 // facts are the lines of a page that are no verdicts.
-func facts(f *kallscope.Finding) [][2]string {
-	list := [][2]string{{"address", ""}, {"names", ""}, {"BTF", ids(f)}, {"prototype", f.Prototype}, {"room", ""}, {"site", ""}}
-	if f.Prototypes != nil {
-		list[3][1] = ""
-		for i, p := range f.Prototypes {
-			list = append(list, [2]string{"prototype", fmt.Sprintf("%s: %s", f.IDs[i], p)})
-		}
-	}
+func (w *why) facts(f *kallscope.Finding) [][2]string {
+	known := knownIDs{f.IDs, f.BaseIDs}
+	prototypes := strings.Join(known.prototypes(w.kernel), "\n             ")
+	list := [][2]string{{"address", ""}, {"names", ""}, {"BTF", ids(f)}, {"prototype", prototypes}, {"room", ""}, {"site", ""}}
 	if f.Addr != 0 {
 		list[0][1] = render.Address(f.Addr)
 	}
