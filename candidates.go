@@ -20,7 +20,7 @@ func (p *planner) walkEntries() {
 		case c.hit == noHit:
 		case p.aliasExcluded(syms):
 			p.sel.byIndex[c.hit].hits++
-			p.plan.Skipped.addSymbol(c.symbol, ReasonExcludedAlias)
+			p.plan.Skipped.addSymbol(c.symbol, ReasonExcludedAlias, 0)
 		default:
 			p.decide(c, p.sites.at(p.table.Addr(c.symbol), end), end)
 		}
@@ -132,11 +132,18 @@ func (p *planner) decide(c choice, site siteState, end uint64) {
 	if p.visit != nil {
 		p.visit(c.symbol, p.question)
 	}
+	var set MechanismSet
+	if p.options.Mechanisms {
+		set = p.possible()
+	}
 	if r := p.verdict(); r != ReasonNone {
-		p.plan.Skipped.addSymbol(c.symbol, r)
+		p.plan.Skipped.addSymbol(c.symbol, r, set)
 		return
 	}
 	p.targets = append(p.targets, uint32(c.symbol))
+	if p.options.Mechanisms {
+		p.sets = append(p.sets, set)
+	}
 }
 
 // withoutOffset returns the pattern that asks for the entry of a function where
@@ -175,9 +182,13 @@ func (q *question) beyond() string {
 func (p *planner) conclude() {
 	p.plan.Targets = make([]Target, len(p.targets))
 	for i, symbol := range p.targets {
-		p.plan.Targets[i] = Target{funcOf(p.table, int(symbol)), p.options.Mechanism, p.plan.offsets[p.table.Addr(int(symbol))]}
+		t := Target{Func: funcOf(p.table, int(symbol)), Mechanism: p.options.Mechanism, Offset: p.plan.offsets[p.table.Addr(int(symbol))]}
+		if p.sets != nil {
+			t.Mechanisms = p.sets[i]
+		}
+		p.plan.Targets[i] = t
 	}
-	p.targets = nil
+	p.targets, p.sets = nil, nil
 }
 
 // wanted are the BTF functions that the query includes, by object.

@@ -60,7 +60,7 @@ func (p *planner) applyDuplicates() error {
 		case p.options.Duplicates == DuplicatesError:
 			return p.ambiguous(t.Name)
 		default:
-			p.plan.Skipped.add(t.Func, ReasonDuplicate)
+			p.plan.Skipped.others = append(p.plan.Skipped.others, Skip{t.Func, ReasonDuplicate, t.Mechanisms})
 		}
 		seen[t.Name] = true
 	}

@@ -136,7 +136,7 @@ func (e *explainer) ruleOn(m Mechanism, q *question) Verdict {
 	v := Verdict{Mechanism: m}
 	q.mechanism = m
 	for i := range checks {
-		if c := &checks[i]; c.to.has(m) && c.holds(e.planner, q) {
+		if c := &checks[i]; c.to.Has(m) && c.holds(e.planner, q) {
 			v.Obstacles = append(v.Obstacles, Obstacle{c.reason, e.detail(c.reason, q)})
 		}
 	}

@@ -1,7 +1,10 @@
 package kallscope
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"math/bits"
 	"strings"
 )
 
@@ -86,6 +89,56 @@ func ParseMechanism(name string) (Mechanism, error) {
 		}
 	}
 	return MechanismAuto, fmt.Errorf("mechanism %q: %w; use one of %s", name, ErrNotFound, strings.Join(mechanismNames[:], ", "))
+}
+
+// A MechanismSet is any of the mechanisms.
+type MechanismSet uint16
+
+func setOf(is func(Mechanism) bool) (s MechanismSet) {
+	for _, m := range Mechanisms() {
+		if is(m) {
+			s |= 1 << m
+		}
+	}
+	return s
+}
+
+// Has reports whether a mechanism is in the set.
+func (s MechanismSet) Has(m Mechanism) bool { return s>>m&1 == 1 }
+
+// With returns the set and a mechanism.
+func (s MechanismSet) With(m Mechanism) MechanismSet { return s | 1<<m }
+
+// first returns the first mechanism of a set that has one.
+func (s MechanismSet) first() Mechanism { return Mechanism(bits.TrailingZeros16(uint16(s))) }
+
+// List returns the mechanisms of the set, in the order of [Mechanisms].
+func (s MechanismSet) List() (list []Mechanism) {
+	for m := MechanismAuto + 1; m < numMechanisms; m++ {
+		if s.Has(m) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// MarshalJSON writes an array of names, perhaps an empty one.
+func (s MechanismSet) MarshalJSON() ([]byte, error) { return json.Marshal(append([]Mechanism{}, s.List()...)) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *MechanismSet) UnmarshalJSON(data []byte) error {
+	var list []Mechanism
+	if err := json.Unmarshal(data, &list); err != nil {
+		return err
+	}
+	*s = 0
+	for _, m := range list {
+		if m == MechanismAuto {
+			return errors.New("auto is no mechanism of a set")
+		}
+		*s = s.With(m)
+	}
+	return nil
 }
 
 // MarshalText returns the name.

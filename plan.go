@@ -19,6 +19,10 @@ type PlanOptions struct {
 	// Unsafe includes the functions on which a mechanism is known to stop the
 	// machine; see [ReasonHangs].
 	Unsafe bool
+	// Mechanisms fills in the field of that name of targets and skipped
+	// candidates. It reads all lists that a mechanism asks for, and costs a
+	// microsecond or two a candidate.
+	Mechanisms bool
 }
 
 // A Plan is the answer to a query: every candidate is either a target or
@@ -48,6 +52,10 @@ func (p *Plan) Offset(f Func) uint32 { return p.offsets[f.Addr] }
 type Target struct {
 	Func
 	Mechanism Mechanism
+	// Mechanisms are those for which a plan with the same options, but their
+	// rule for duplicates, has this target; whether the kernel has them at all
+	// it does not say. Filled in by [PlanOptions].Mechanisms.
+	Mechanisms MechanismSet
 	// Offset is where behind the entry the program runs, in bytes; other than
 	// zero for [Kprobe] only.
 	Offset uint32
@@ -136,7 +144,11 @@ func (k *Kernel) newPlanner(q Query, o PlanOptions) (*planner, error) {
 			Facts: Facts{Symbols: table.Len()}, offsets: make(map[uint64]uint32),
 		},
 	}
-	p.loadLists(setOf(func(m Mechanism) bool { return m == o.Mechanism }))
+	lists := MechanismSet(0).With(o.Mechanism)
+	if o.Mechanisms {
+		lists = toAll
+	}
+	p.loadLists(lists)
 	return p, nil
 }
 
@@ -163,7 +175,8 @@ type planner struct {
 	wanted   wanted
 	question question // the one that is asked now
 	visit    func(symbol int, q question)
-	targets  []uint32 // symbols
+	targets  []uint32       // symbols
+	sets     []MechanismSet // of targets, if they are asked for
 	plan     *Plan
 }
 
@@ -216,7 +229,7 @@ func (p *planner) loadSites(hidden bool) {
 
 // loadLists reads what only some mechanisms ask for. Failure leaves the lists
 // empty.
-func (p *planner) loadLists(ms mechanismSet) {
+func (p *planner) loadLists(ms MechanismSet) {
 	if ms&toKprobes != 0 {
 		list, err := p.kernel.KprobeBlacklist()
 		if err != nil {

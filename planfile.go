@@ -51,13 +51,14 @@ func strictUnmarshal(data []byte, v any) error {
 
 type targetJSON struct {
 	funcJSON
-	Mechanism Mechanism `json:"mechanism"`
-	Offset    uint32    `json:"offset,omitempty"`
+	Mechanism  Mechanism    `json:"mechanism"`
+	Mechanisms MechanismSet `json:"mechanisms,omitzero"`
+	Offset     uint32       `json:"offset,omitempty"`
 }
 
-// MarshalJSON writes the function, the mechanism and the offset.
+// MarshalJSON writes the function, the mechanism or mechanisms, and the offset.
 func (t Target) MarshalJSON() ([]byte, error) {
-	return json.Marshal(targetJSON{t.json(), t.Mechanism, t.Offset})
+	return json.Marshal(targetJSON{t.json(), t.Mechanism, t.Mechanisms, t.Offset})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -69,24 +70,25 @@ func (t *Target) UnmarshalJSON(data []byte) error {
 	if j.Mechanism == MechanismAuto {
 		return fmt.Errorf("target %s has no mechanism", j.Name)
 	}
-	*t = Target{j.fn(), j.Mechanism, j.Offset}
+	*t = Target{j.fn(), j.Mechanism, j.Mechanisms, j.Offset}
 	return nil
 }
 
 type skipJSON struct {
 	funcJSON
-	Reason Reason `json:"reason"`
+	Reason     Reason       `json:"reason"`
+	Mechanisms MechanismSet `json:"mechanisms,omitzero"`
 }
 
-// MarshalJSON writes the function and the reason.
+// MarshalJSON writes the function, the reason and the mechanisms.
 func (s Skip) MarshalJSON() ([]byte, error) {
-	return json.Marshal(skipJSON{s.json(), s.Reason})
+	return json.Marshal(skipJSON{s.json(), s.Reason, s.Mechanisms})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (s *Skip) UnmarshalJSON(data []byte) error {
 	var j skipJSON
 	err := strictUnmarshal(data, &j)
-	*s = Skip{j.fn(), j.Reason}
+	*s = Skip{j.fn(), j.Reason, j.Mechanisms}
 	return err
 }

@@ -11,6 +11,8 @@ import (
 type Skip struct {
 	Func
 	Reason Reason
+	// Mechanisms are as in [Target]: the others that it could be a target of.
+	Mechanisms MechanismSet
 }
 
 // Skips are the skipped candidates of a plan. There can be 100,000, so those of
@@ -18,8 +20,9 @@ type Skip struct {
 type Skips struct {
 	table   *kallsyms.Table
 	symbols []uint32
-	reasons []Reason // of symbols
-	others  []Skip   // those without a symbol; all of a decoded plan
+	reasons []Reason       // of symbols
+	sets    []MechanismSet // of symbols; shorter where the rest is empty
+	others  []Skip         // those without a symbol; all of a decoded plan
 }
 
 // Len returns the number of skipped candidates.
@@ -30,7 +33,11 @@ func (s Skips) Len() int { return len(s.symbols) + len(s.others) }
 func (s Skips) All() iter.Seq[Skip] {
 	return func(yield func(Skip) bool) {
 		for i, symbol := range s.symbols {
-			if !yield(Skip{funcOf(s.table, int(symbol)), s.reasons[i]}) {
+			skip := Skip{Func: funcOf(s.table, int(symbol)), Reason: s.reasons[i]}
+			if i < len(s.sets) {
+				skip.Mechanisms = s.sets[i]
+			}
+			if !yield(skip) {
 				return
 			}
 		}
@@ -54,11 +61,15 @@ func (s Skips) By() map[Reason]int {
 	return by
 }
 
-func (s *Skips) addSymbol(symbol int, r Reason) {
+func (s *Skips) addSymbol(symbol int, r Reason, set MechanismSet) {
+	if set != 0 {
+		s.sets = append(s.sets, make([]MechanismSet, len(s.symbols)-len(s.sets))...)
+		s.sets = append(s.sets, set)
+	}
 	s.symbols, s.reasons = append(s.symbols, uint32(symbol)), append(s.reasons, r)
 }
 
-func (s *Skips) add(f Func, r Reason) { s.others = append(s.others, Skip{f, r}) }
+func (s *Skips) add(f Func, r Reason) { s.others = append(s.others, Skip{Func: f, Reason: r}) }
 
 func funcOf(t *kallsyms.Table, symbol int) Func {
 	return Func{Addr: t.Addr(symbol), Name: t.Name(symbol), Module: moduleName(t.Module(symbol))}

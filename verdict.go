@@ -11,23 +11,10 @@ import (
 // a plan takes the first that holds as the reason, [Kernel.Explain] all of them.
 type check struct {
 	reason Reason
-	to     mechanismSet
-	holds  func(*planner, *question) bool
+	to     MechanismSet
+	// holds says the same for all mechanisms of to.
+	holds func(*planner, *question) bool
 }
-
-// A mechanismSet has a bit for each mechanism.
-type mechanismSet uint16
-
-func setOf(is func(Mechanism) bool) (s mechanismSet) {
-	for _, m := range Mechanisms() {
-		if is(m) {
-			s |= 1 << m
-		}
-	}
-	return s
-}
-
-func (s mechanismSet) has(m Mechanism) bool { return s>>m&1 == 1 }
 
 var (
 	toAll     = setOf(func(Mechanism) bool { return true })
@@ -88,7 +75,7 @@ func ofClass(c kallsyms.Class) func(*planner, *question) bool {
 
 // checksOf returns the checks for one mechanism.
 func checksOf(m Mechanism) []check {
-	return slices.DeleteFunc(slices.Clone(checks), func(c check) bool { return !c.to.has(m) })
+	return slices.DeleteFunc(slices.Clone(checks), func(c check) bool { return !c.to.Has(m) })
 }
 
 func (q *question) fn() Func { return Func{Addr: q.addr, Module: moduleName(q.module), Name: q.name} }
@@ -110,6 +97,22 @@ func (p *planner) verdict() Reason {
 		}
 	}
 	return ReasonNone
+}
+
+// possible returns the mechanisms for which the candidate of the question would
+// be a target.
+func (p *planner) possible() MechanismSet {
+	q, left := p.question, toAll
+	for i := range checks {
+		c := &checks[i]
+		if left&c.to == 0 {
+			continue
+		}
+		if q.mechanism = (left & c.to).first(); c.holds(p, &q) {
+			left &^= c.to
+		}
+	}
+	return left
 }
 
 func (p *planner) sitesAreKnown() bool { return p.plan.Facts.SitesUnknown == "" }

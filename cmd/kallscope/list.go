@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +16,10 @@ const listSchema = "kallscope.list/1"
 
 type listFlags struct {
 	queryFlags
-	skipped string
-	proto   bool
+	skipped    string
+	proto      bool
+	mechanisms bool
+	usable     kallscope.MechanismSet // by this kernel and process
 }
 
 func newList(s stdio) *cobra.Command {
@@ -29,11 +32,16 @@ mechanism, name; "-" is for what is not known or not there. "~#1234" is the id
 of the function of which the compiler made this one (name.isra.0, ...), where it
 is the only one: arguments may differ.
 
+With --mechanisms a column marks every mechanism that could be used, at its place
+in KRS:fxs:FXS:kr: kprobe.multi, kretprobe.multi, kprobe.session; fentry, fexit,
+fsession; those three as .multi; kprobe, kretprobe.
+
 With --skipped list instead the functions that match and cannot be attached
 to, with the reason; --skipped=no-site those of one reason.`,
 		Example: `  kallscope list 'tcp_*' -x 'tcp_v6_*'
   kallscope list '*' --arg 'struct sk_buff *'
   kallscope list 'vfs_*' --nargs 4- --proto
+  kallscope list 'nf_*' --mechanisms
   kallscope list 'vfs_*' --skipped=no-site`,
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(s, args) },
 	}
@@ -42,6 +50,7 @@ to, with the reason; --skipped=no-site those of one reason.`,
 	cmd.Flags().StringVar(&f.skipped, "skipped", "", "list skipped functions, all or those of one `reason`")
 	cmd.Flags().Lookup("skipped").NoOptDefVal = "all"
 	registerProto(cmd, &f.proto)
+	cmd.Flags().BoolVar(&f.mechanisms, "mechanisms", false, "mark all mechanisms that could be used")
 	return cmd
 }
 
@@ -59,6 +68,7 @@ func (f *listFlags) run(s stdio, args []string) error {
 			return fmt.Errorf("list: %s is a reason: write --skipped=%s", arg, arg)
 		}
 	}
+	f.askMechanisms(s.err)
 	plan, err := f.plan(k, args, s.in)
 	if err != nil {
 		return err
@@ -75,17 +85,66 @@ func (f *listFlags) run(s stdio, args []string) error {
 	}
 	records := func(yield func(listRecord) bool) {
 		for _, t := range plan.Targets {
-			if f.skipped == "" && !yield(listRecord{Func: t.Func, Mechanism: t.Mechanism}) {
+			if f.skipped == "" && !yield(listRecord{t.Func, t.Mechanism, kallscope.ReasonNone, t.Mechanisms & f.usable}) {
 				return
 			}
 		}
 		for sk := range plan.Skipped.All() {
-			if f.skipped != "" && (only == kallscope.ReasonNone || only == sk.Reason) && !yield(listRecord{Func: sk.Func, Reason: sk.Reason}) {
+			if f.skipped != "" && (only == kallscope.ReasonNone || only == sk.Reason) && !yield(listRecord{sk.Func, kallscope.MechanismAuto, sk.Reason, sk.Mechanisms & f.usable}) {
 				return
 			}
 		}
 	}
 	return f.print(s, k, records)
+}
+
+// askMechanisms has the plan say all mechanisms, and tells on w which of them
+// this kernel does not have.
+func (f *listFlags) askMechanisms(w io.Writer) {
+	if f.planOptions.Mechanisms = f.mechanisms; !f.mechanisms {
+		return
+	}
+	var missing []string // what
+	names := make(map[string][]string)
+	for _, a := range f.availability(kallscope.MechanismAuto) {
+		if a.missing == "" {
+			f.usable = f.usable.With(a.mechanism)
+			continue
+		}
+		if names[a.missing] == nil {
+			missing = append(missing, a.missing)
+		}
+		names[a.missing] = append(names[a.missing], a.mechanism.String())
+	}
+	for _, m := range missing {
+		fmt.Fprintf(w, "not marked: %s: %s\n", strings.Join(names[m], ", "), m)
+	}
+}
+
+func (f *listFlags) asked(r listRecord) *kallscope.MechanismSet {
+	if !f.mechanisms {
+		return nil
+	}
+	return &r.Mechanisms
+}
+
+// marks are letters for all mechanisms in their order, capital where one link
+// takes any number of functions.
+const marks = "KRSfxsFXSkr"
+
+// appendMarks appends a letter for each mechanism of the set, "-" for others.
+func appendMarks(b []byte, set kallscope.MechanismSet) []byte {
+	for i, m := range kallscope.Mechanisms() {
+		if i > 0 && i%3 == 0 {
+			b = append(b, ':')
+		}
+		if set.Has(m) {
+			b = append(b, marks[i])
+		} else {
+			b = append(b, '-')
+		}
+	}
+	return b
 }
 
 // reason returns the one that --skipped names, ReasonNone for all.
@@ -99,8 +158,9 @@ func (f *listFlags) reason() (kallscope.Reason, error) {
 // A listRecord is a target or a skipped candidate.
 type listRecord struct {
 	kallscope.Func
-	Mechanism kallscope.Mechanism
-	Reason    kallscope.Reason
+	Mechanism  kallscope.Mechanism
+	Reason     kallscope.Reason
+	Mechanisms kallscope.MechanismSet
 }
 
 type listJSON struct {
@@ -111,6 +171,8 @@ type listJSON struct {
 	btfJSON
 	Mechanism kallscope.Mechanism `json:"mechanism,omitzero"`
 	Reason    kallscope.Reason    `json:"reason,omitzero"`
+	// Mechanisms is absent where it was not asked for.
+	Mechanisms *kallscope.MechanismSet `json:"mechanisms,omitempty"`
 }
 
 func (f *listFlags) print(s stdio, k *kallscope.Kernel, records func(func(listRecord) bool)) error {
@@ -128,7 +190,7 @@ func (f *listFlags) print(s stdio, k *kallscope.Kernel, records func(func(listRe
 				var known knownIDs
 				known.ask(k, r.Func)
 				btf := newBTFJSON(r.Func, known, known.asked(k, f.proto))
-				if !yield(listJSON{listSchema, kallscope.Hex(r.Addr), r.Module, r.Name, btf, r.Mechanism, r.Reason}) {
+				if !yield(listJSON{listSchema, kallscope.Hex(r.Addr), r.Module, r.Name, btf, r.Mechanism, r.Reason, f.asked(r)}) {
 					return
 				}
 			}
@@ -149,6 +211,9 @@ func (f *listFlags) printRows(w io.Writer, k *kallscope.Kernel, records func(fun
 	}
 	out := bufio.NewWriterSize(w, 64<<10)
 	fmt.Fprintf(out, "%-18s  %-*s  %-8s  %-15s  ", "ADDRESS", module, "MODULE", "BTF", verdict)
+	if f.mechanisms {
+		fmt.Fprintf(out, "%-14s  ", "MECHANISMS")
+	}
 	if name = min(name, maxNameWidth); f.proto {
 		fmt.Fprintf(out, "%-*s  PROTOTYPE\n", name, "FUNCTION")
 	} else {
@@ -167,6 +232,9 @@ func (f *listFlags) printRows(w io.Writer, k *kallscope.Kernel, records func(fun
 			}
 			return append(b, r.Mechanism.String()...)
 		})
+		if f.mechanisms {
+			line = append(appendMarks(line, r.Mechanisms), ' ', ' ')
+		}
 		if f.proto {
 			line = appendPadded(line, name, func(b []byte) []byte { return append(b, r.Name...) })
 			line = append(known.appendPrototypes(line, k), '\n')

@@ -89,3 +89,20 @@ func TestProto(t *testing.T) {
 	out, _, _ = tool("why", "#43616", "--kernel", of61)
 	qt.Check(t, qt.StringContains(out, "  prototype  ssize_t type_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)\n             ssize_t type_show(struct device "))
 }
+
+// TestMechanismMarks: a mark for each mechanism that is possible, with the rows
+// of one of them.
+func TestMechanismMarks(t *testing.T) {
+	out, _, status := tool("list", "vfs_read", "vmlinux:type_show", "--duplicates", "first", "--mechanisms", "--kernel", of73)
+	qt.Assert(t, qt.Equals(status, exitDone))
+	qt.Check(t, qt.Matches(out, `ADDRESS .*  MECHANISM        MECHANISMS      FUNCTION
+.*  kprobe.multi     KRS:---:---:kr  type_show
+.*  kprobe.multi     KRS:fxs:FXS:kr  vfs_read
+`))
+	fields := object(t, "list", "finish_task_switch.isra.0", "--mechanisms")
+	qt.Check(t, qt.DeepEquals(fields["mechanisms"], any([]any{"kprobe.multi", "kretprobe.multi", "kprobe.session", "kprobe", "kretprobe"})))
+	fields = object(t, "list", "ksys_msgctl", "--mechanisms", "--skipped")
+	qt.Check(t, qt.DeepEquals(fields["mechanisms"], any([]any{})), qt.Commentf("asked for, and none"))
+	_, there := object(t, "list", "vfs_read")["mechanisms"]
+	qt.Check(t, qt.IsFalse(there))
+}

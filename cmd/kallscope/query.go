@@ -17,14 +17,15 @@ import (
 
 // queryFlags are the flags of every command that takes patterns.
 type queryFlags struct {
-	query      kallscope.Query
-	files      []string
-	duplicates string
-	mechanism  string
-	cautious   bool
-	json       bool
-	verbose    bool
-	kernel     string
+	query       kallscope.Query
+	planOptions kallscope.PlanOptions // what no flag of all commands says
+	files       []string
+	duplicates  string
+	mechanism   string
+	cautious    bool
+	json        bool
+	verbose     bool
+	kernel      string
 }
 
 // registerPatterns adds the flags that say which functions are meant.
@@ -101,6 +102,7 @@ func (q *queryFlags) plan(k *kallscope.Kernel, args []string, stdin io.Reader) (
 }
 
 func (q *queryFlags) options() (o kallscope.PlanOptions, err error) {
+	o = q.planOptions
 	o.Cautious = q.cautious
 	if o.Duplicates, err = kallscope.ParseDuplicates(q.duplicates); err != nil {
 		return o, err

@@ -121,13 +121,13 @@ type available struct {
 
 // availability returns all mechanisms, or the only one that is asked for. What
 // another kernel has is not known.
-func (f *whyFlags) availability(only kallscope.Mechanism) (list []available) {
+func (q *queryFlags) availability(only kallscope.Mechanism) (list []available) {
 	for _, m := range kallscope.Mechanisms() {
 		if only != kallscope.MechanismAuto && m != only {
 			continue
 		}
 		a := available{mechanism: m}
-		if err := attach.Supported(m); f.kernel == "" && err != nil {
+		if err := attach.Supported(m); q.kernel == "" && err != nil {
 			a.missing = strings.TrimPrefix(err.Error(), m.String()+": ")
 		}
 		list = append(list, a)
