@@ -99,6 +99,7 @@ func (p *planner) choose(syms []int) choice {
 		if class.IsFunction() && (hit != noHit || p.sel.without[p.table.Addr(i)]) {
 			p.wanted.note(moduleName(module), name)
 		}
+		p.noteVariant(hit, moduleName(module), name)
 		if hit == noHit || chosen.hit != noHit && (chosen.class.IsFunction() || !class.IsFunction()) {
 			continue
 		}
@@ -107,6 +108,14 @@ func (p *planner) choose(syms []int) choice {
 		}
 	}
 	return chosen
+}
+
+// noteVariant says that a BTF function is there in the form of a variant, where
+// the query takes those.
+func (p *planner) noteVariant(hit int, module, name string) {
+	if base := p.sel.set.baseOf(name); hit != noHit && base != "" && p.types.fits(p.kernel, module, name) {
+		p.wanted.note(module, base)
+	}
 }
 
 // aliasExcluded reports whether one of several names of an address is excluded:
@@ -157,7 +166,7 @@ func (p *planner) withoutOffset(c choice) int {
 	for i := range p.sel.byIndex {
 		s := &p.sel.byIndex[i]
 		byAddr := s.Kind == pattern.Addr && p.sel.addrs[p.table.Addr(c.symbol)] == i
-		if !s.Exclude && !s.HasOffset && (byAddr || s.bound.Match(p.table.Module(c.symbol), p.table.Name(c.symbol))) {
+		if !s.Exclude && !s.HasOffset && (byAddr || p.sel.matches(s, p.table.Module(c.symbol), p.table.Name(c.symbol))) {
 			first.problem = "the entry of this function is asked for too; ask for its inside by itself"
 			return i
 		}

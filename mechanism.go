@@ -123,7 +123,9 @@ func (s MechanismSet) List() (list []Mechanism) {
 }
 
 // MarshalJSON writes an array of names, perhaps an empty one.
-func (s MechanismSet) MarshalJSON() ([]byte, error) { return json.Marshal(append([]Mechanism{}, s.List()...)) }
+func (s MechanismSet) MarshalJSON() ([]byte, error) {
+	return json.Marshal(append([]Mechanism{}, s.List()...))
+}
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (s *MechanismSet) UnmarshalJSON(data []byte) error {

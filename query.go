@@ -28,6 +28,12 @@ type Query struct {
 	// Modules restrict the query to the modules that one of these globs
 	// matches; "vmlinux" is one.
 	Modules []string `json:"modules,omitempty"`
+	// Variants has names, globs and BTF ids also stand for the functions that
+	// the compiler made of those that they match: finish for finish.isra.0.
+	// Such functions have other names in the kernel, and perhaps other
+	// arguments, so without it they are not taken. It is not for regular
+	// expressions, and not for offsets.
+	Variants bool `json:"variants,omitempty"`
 	// Args are C types; a function must have an argument of each. Functions
 	// without BTF have no known types and are not candidates then.
 	Args []string `json:"args,omitempty"`
@@ -43,10 +49,11 @@ type Query struct {
 type compiled struct {
 	patterns []pattern.Pattern
 	modules  []pattern.Pattern
+	variants bool
 }
 
 func (q Query) compile() (compiled, error) {
-	var c compiled
+	c := compiled{variants: q.Variants}
 	for _, text := range distinct(q.Patterns) {
 		p, err := pattern.Parse(text)
 		if err != nil {
@@ -130,7 +137,7 @@ var runtimeNames = []string{"bpf_prog_", "bpf_trampoline_", "bpf_dispatcher_", "
 
 // A selection decides which names a query includes, in one symbol table.
 type selection struct {
-	set     *pattern.Set
+	set     nameSet
 	byIndex []selected
 	addrs   map[uint64]int  // entry address -> including pattern
 	without map[uint64]bool // excluded entry addresses
@@ -151,8 +158,8 @@ const noHit = -1
 
 // selectIn binds the query to a symbol table: ids become names, addresses
 // become entries.
-func (c *compiled) selectIn(k *Kernel, t *kallsyms.Table) (*selection, error) {
-	s := &selection{addrs: make(map[uint64]int), without: make(map[uint64]bool), modules: c.modules}
+func (c *compiled) selectIn(k *Kernel, t *kallsyms.Table) (s *selection, err error) {
+	s = &selection{addrs: make(map[uint64]int), without: make(map[uint64]bool), modules: c.modules}
 	patterns := make([]pattern.Pattern, len(c.patterns))
 	for i, p := range c.patterns {
 		p.HasOffset = p.HasOffset && p.Offset > 0
@@ -178,8 +185,7 @@ func (c *compiled) selectIn(k *Kernel, t *kallsyms.Table) (*selection, error) {
 	if slices.ContainsFunc(patterns, func(p pattern.Pattern) bool { return p.Kind == pattern.Syscall }) {
 		o.SyscallPrefixes = []string{pattern.DetectSyscallPrefix(k.identity.Arch, func(name string) bool { return len(t.ByName(name)) > 0 })}
 	}
-	set, err := pattern.NewSet(patterns, o)
-	s.set = set
+	s.set, err = newNameSet(patterns, o, c.variants)
 	return s, err
 }
 
@@ -242,7 +248,7 @@ func (s *selection) include(module, name string, addr uint64) int {
 	if !s.inModules(module) || s.without[addr] {
 		return noHit
 	}
-	if i, ok := s.set.Match(module, name); ok {
+	if i, ok := s.set.match(module, name); ok {
 		return i
 	}
 	if i, ok := s.addrs[addr]; ok && addr != 0 && !s.excludes(module, name) {
@@ -252,8 +258,16 @@ func (s *selection) include(module, name string, addr uint64) int {
 }
 
 func (s *selection) excludes(module, name string) bool {
-	_, excluded := s.set.Excludes(module, name)
-	return excluded
+	return s.set.excludes(module, name)
+}
+
+// matches reports whether one of the patterns by itself matches a name.
+func (s *selection) matches(one *selected, module, name string) bool {
+	if one.bound.Match(module, name) {
+		return true
+	}
+	base := s.set.baseOf(name)
+	return base != "" && standsForVariants(&one.bound) && one.bound.Match(module, base)
 }
 
 func (s *selection) inModules(module string) bool {

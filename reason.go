@@ -110,7 +110,7 @@ var reasons = [numReasons]ReasonInfo{
 	},
 	ReasonSuffixed: {
 		Code: "suffixed", Text: "in BTF under this name, but the compiler made it NAME.isra.N, NAME.constprop.N or the like; arguments may differ",
-		Remedy:    "use the full name, or NAME.*",
+		Remedy:    "use the full name, or --variants",
 		Reference: "pahole btf_encoder.c: functions are stored under the name before the first dot",
 	},
 	ReasonAddressHidden: {

@@ -74,18 +74,18 @@ func (p *planner) matchAgain(left []int, credit func(int)) {
 	for i, n := range left {
 		patterns[i] = p.sel.byIndex[n].bound
 	}
-	set, err := pattern.NewSet(patterns, pattern.SetOptions{})
+	set, err := newNameSet(patterns, pattern.SetOptions{}, p.plan.Query.Variants)
 	if err != nil {
 		return // they have been in a set before
 	}
 	for i := range p.table.Len() {
-		if n, ok := set.Match(p.table.Module(i), p.table.Name(i)); ok && p.isCandidate(i) {
+		if n, ok := set.match(p.table.Module(i), p.table.Name(i)); ok && p.isCandidate(i) {
 			credit(n)
 		}
 	}
 	for s := range p.plan.Skipped.All() {
 		if s.BTFID != 0 || s.Reason == ReasonDataSymbol {
-			if n, ok := set.Match(s.Module, s.Name); ok {
+			if n, ok := set.match(s.Module, s.Name); ok {
 				credit(n)
 			}
 		}
@@ -119,7 +119,7 @@ func (p *planner) whyUnmatched(s *selected) string {
 // matchesText reports whether a pattern by itself matches a function.
 func (p *planner) matchesText(s *selected) bool {
 	for i := range p.table.Len() {
-		if p.isText(i) && s.bound.Match(p.table.Module(i), p.table.Name(i)) {
+		if p.isText(i) && p.sel.matches(s, p.table.Module(i), p.table.Name(i)) {
 			return true
 		}
 	}

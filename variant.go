@@ -2,7 +2,9 @@ package kallscope
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/kallscope/kallscope/internal/pattern"
 	"github.com/kallscope/kallscope/kallsyms"
 )
 
@@ -17,6 +19,65 @@ func variantOf(name string) string {
 		return ""
 	}
 	return base
+}
+
+// A nameSet is patterns, which perhaps stand for variants too.
+type nameSet struct {
+	names    *pattern.Set
+	variants *pattern.Set // asked about base names; nil when there are none
+}
+
+func newNameSet(patterns []pattern.Pattern, o pattern.SetOptions, variants bool) (s nameSet, err error) {
+	if s.names, err = pattern.NewSet(patterns, o); err != nil || !variants {
+		return s, err
+	}
+	patterns = slices.Clone(patterns)
+	for i := range patterns {
+		if p := &patterns[i]; !standsForVariants(p) {
+			exclude := p.Exclude
+			*p = never()
+			p.Exclude = exclude
+		}
+	}
+	s.variants, err = pattern.NewSet(patterns, o)
+	return s, err
+}
+
+func standsForVariants(p *pattern.Pattern) bool { return p.Kind == pattern.Glob && !p.HasOffset }
+
+// match returns the first including pattern that a name matches, unless one
+// excludes it.
+func (s *nameSet) match(module, name string) (int, bool) {
+	i, ok := s.names.Match(module, name)
+	base := s.baseOf(name)
+	if base == "" {
+		return i, ok
+	}
+	j, made := s.variants.Match(module, base)
+	switch {
+	case !ok && !made, s.excludes(module, name):
+		return 0, false
+	case !made, ok && i < j:
+		return i, true
+	}
+	return j, true
+}
+
+// excludes reports whether an excluding pattern matches a name.
+func (s *nameSet) excludes(module, name string) bool {
+	_, excluded := s.names.Excludes(module, name)
+	if base := s.baseOf(name); !excluded && base != "" {
+		_, excluded = s.variants.Excludes(module, base)
+	}
+	return excluded
+}
+
+// baseOf returns the name by which a variant is asked for too, or "".
+func (s *nameSet) baseOf(name string) string {
+	if s.variants == nil {
+		return ""
+	}
+	return variantOf(name)
 }
 
 // BaseIDs returns the ids of the BTF functions from which the compiler made f,

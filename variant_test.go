@@ -1,12 +1,14 @@
 package kallscope_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf/btf"
 	"github.com/go-quicktest/qt"
 
 	"github.com/kallscope/kallscope"
+	"github.com/kallscope/kallscope/internal/pattern"
 	"github.com/kallscope/kallscope/internal/testutil"
 )
 
@@ -102,4 +104,91 @@ func TestExplainVariants(t *testing.T) {
 	qt.Check(t, qt.DeepEquals(made.BaseIDs, base.IDs))
 	qt.Check(t, qt.Equals(made.Prototype, "void finish(void)"))
 	qt.Check(t, qt.DeepEquals(base.Verdicts[0].Obstacles, []kallscope.Obstacle{{Reason: kallscope.ReasonSuffixed, Detail: "finish.isra.0"}}))
+}
+
+func TestPlanVariants(t *testing.T) {
+	with := small
+	with.Kallsyms = strings.Replace(with.Kallsyms, "ffffffff81000500", "ffffffff810004a0 t finish.llvm.77\nffffffff81000500", 1)
+	with.Sites = strings.Replace(with.Sites, "ffffffff81000500", "ffffffff810004a4 finish.llvm.77\nffffffff81000500", 1)
+	k := live(t, with)
+	for _, test := range []struct {
+		name  string
+		query kallscope.Query
+		want  []string
+	}{
+		{"name", query("finish"), []string{"+400 finish.isra.0", "+4a0 finish.llvm.77"}},
+		{"glob", query("f?nish"), []string{"+400 finish.isra.0", "+4a0 finish.llvm.77"}},
+		{"module", query("vmlinux:finish"), []string{"+400 finish.isra.0", "+4a0 finish.llvm.77"}},
+		{"another module", query("fuse:finish"), nil},
+		{"full name", query("finish.isra.0"), []string{"+400 finish.isra.0"}},
+		{"regular expression", query("/^finish$/"), []string{"-0 finish: suffixed"}},
+		{"offset", query("finish+0x4"), []string{"-0 finish: suffixed"}},
+		{"exclusion by base name", query("finish*", "!finish"), []string{"-480 finish.isra.0.cold: cold"}},
+		{"exclusion by full name", query("finish", "!finish.llvm.*"), []string{"+400 finish.isra.0"}},
+		{"exclusion by expression", query("finish", "!/llvm/"), []string{"+400 finish.isra.0"}},
+		{"fragments are no variants", query("split", "whole"), nil},
+		{"types are those of the name itself", kallscope.Query{Patterns: []string{"finish"}, Rets: []string{"void"}}, []string{"-0 finish: suffixed"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.query.Variants = true
+			p, err := k.Plan(test.query, kallscope.PlanOptions{})
+			qt.Assert(t, qt.IsNil(err))
+			qt.Check(t, qt.DeepEquals(shape(p), test.want))
+		})
+	}
+	p, err := k.Plan(kallscope.Query{Patterns: []string{"fin*", "finish", "vmlinux:finish"}, Variants: true}, kallscope.PlanOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	qt.Check(t, qt.HasLen(p.Unmatched, 0), qt.Commentf("a variant counts for every pattern that stands for it"))
+	id := k.BTFIDs(kallscope.Func{Name: "finish", Module: kallscope.Vmlinux})[0].String()
+	p, err = k.Plan(kallscope.Query{Patterns: []string{id}, Variants: true}, kallscope.PlanOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	qt.Check(t, qt.DeepEquals(shape(p), []string{"+400 finish.isra.0", "+4a0 finish.llvm.77"}))
+	p, err = k.Plan(query(id), kallscope.PlanOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	qt.Check(t, qt.DeepEquals(shape(p), []string{"-0 finish: suffixed"}), qt.Commentf("never without being asked"))
+}
+
+// TestVariantsByName compares the functions of plans with those that one
+// pattern after the other finds.
+func TestVariantsByName(t *testing.T) {
+	k, err := kallscope.Open("testdata/snapshots/7.3.ksnap")
+	qt.Assert(t, qt.IsNil(err))
+	table, err := k.Symbols()
+	qt.Assert(t, qt.IsNil(err))
+	everything, err := k.Plan(query("*"), kallscope.PlanOptions{})
+	qt.Assert(t, qt.IsNil(err))
+	for _, patterns := range [][]string{
+		{"*_switch"}, {"ksys_*ctl", "!ksys_shmctl"}, {"tcp_ao_*", "!*_hash"}, {"*.isra.0", "vmlinux:[a-f]*h", "!/^e/"}, {"/_exit$/", "*_lookup", "nf_conntrack:*exp"},
+	} {
+		p, err := k.Plan(kallscope.Query{Patterns: patterns, Variants: true}, kallscope.PlanOptions{})
+		qt.Assert(t, qt.IsNil(err))
+		got := make(map[string]bool)
+		for f := range p.Funcs() {
+			if f.Addr != 0 {
+				got[f.String()] = true
+			}
+		}
+		var parsed []pattern.Pattern
+		for _, text := range patterns {
+			one, err := pattern.Parse(text)
+			qt.Assert(t, qt.IsNil(err))
+			parsed = append(parsed, one)
+		}
+		variants := 0
+		for f := range everything.Funcs() {
+			include, exclude := false, false
+			for _, one := range parsed {
+				is := one.Match(f.Module, f.Name) || one.Kind == pattern.Glob && f.VariantOf() != "" && one.Match(f.Module, f.VariantOf())
+				include, exclude = include || is && !one.Exclude, exclude || is && one.Exclude
+			}
+			if f.Addr == 0 || len(table.At(f.Addr)) > 1 {
+				continue
+			}
+			if include && !exclude && f.VariantOf() != "" {
+				variants++
+			}
+			qt.Check(t, qt.Equals(got[f.String()], include && !exclude), qt.Commentf("%q: %s", patterns, f))
+		}
+		qt.Check(t, qt.IsTrue(variants > 0), qt.Commentf("%q", patterns))
+	}
 }

@@ -32,7 +32,7 @@ mechanism, name; "-" is for what is not known or not there. "~#1234" is the id
 of the function of which the compiler made this one (name.isra.0, ...), where it
 is the only one: arguments may differ.
 
-With --mechanisms a column marks every mechanism that could be used, at its place
+With --mechanisms a column marks each mechanism that could be used, at its place
 in KRS:fxs:FXS:kr: kprobe.multi, kretprobe.multi, kprobe.session; fentry, fexit,
 fsession; those three as .multi; kprobe, kretprobe.
 

@@ -106,3 +106,15 @@ func TestMechanismMarks(t *testing.T) {
 	_, there := object(t, "list", "vfs_read")["mechanisms"]
 	qt.Check(t, qt.IsFalse(there))
 }
+
+func TestVariants(t *testing.T) {
+	for _, command := range []string{"list", "resolve", "why"} {
+		fields := object(t, command, "finish_task_switch", "--variants")
+		qt.Check(t, qt.Equals(fields["name"], any("finish_task_switch.isra.0")))
+		qt.Check(t, qt.Equals(fields["variant_of"], any("finish_task_switch")))
+		qt.Check(t, qt.Equals(object(t, command, "#81078", "--variants")["name"], any("finish_task_switch.isra.0")))
+	}
+	_, speech, status := tool("list", "finish_task_switch", "--kernel", of73)
+	qt.Check(t, qt.Equals(status, exitNoMatch))
+	qt.Check(t, qt.StringContains(speech, "use the full name, or --variants"))
+}

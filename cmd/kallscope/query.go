@@ -33,6 +33,7 @@ func (q *queryFlags) registerPatterns(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVarP(&q.query.Exclude, "exclude", "x", nil, "leave out what this `pattern` matches")
 	f.StringArrayVarP(&q.query.Modules, "module", "m", nil, "only functions of modules that this `glob` matches")
+	f.BoolVar(&q.query.Variants, "variants", false, "names and globs also stand for what the compiler made of a function, such as name.isra.0")
 	f.StringArrayVar(&q.query.Args, "arg", nil, "only functions with an argument of this C `type`")
 	f.StringArrayVar(&q.query.Rets, "ret", nil, "only functions that return this C `type`")
 	f.StringVar(&q.query.NArgs, "nargs", "", "only functions with this `number` of arguments: 3, 2-4, 6-")

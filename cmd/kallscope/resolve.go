@@ -29,7 +29,8 @@ func newResolve(s stdio) *cobra.Command {
 		Long: `Print address, module, name, BTF ids and other names of every function that
 matches, attachable or not, one a line, separated by tabs; "-" is for what is
 not known or not there. "~#1234" is the id of the function of which the compiler
-made this one (name.isra.0, ...), where it is the only one: arguments may differ.
+made this one (name.isra.0, ...), where it is the only one: arguments may
+differ.
 With --proto the C prototype is another field; several where the ids of a name
 have different ones.
 
