@@ -229,18 +229,21 @@ func (k *Kernel) AppendBTFIDs(dst []BTFID, f Func) []BTFID {
 
 // Names returns all names of the function's address in its module, in the
 // kernel's order.
-func (k *Kernel) Names(f Func) ([]string, error) {
+func (k *Kernel) Names(f Func) ([]string, error) { return k.AppendNames(nil, f) }
+
+// AppendNames appends to dst what Names returns.
+func (k *Kernel) AppendNames(dst []string, f Func) ([]string, error) {
 	table, err := k.anySymbols(scopeOf(f.Module))
 	if err != nil {
-		return nil, err
+		return dst, err
 	}
-	var names []string
-	for _, i := range table.At(f.Addr) {
+	var few [4]int
+	for _, i := range table.AppendAt(few[:0], f.Addr) {
 		if moduleName(table.Module(i)) == f.Module && kallsyms.IsText(table.Type(i)) {
-			names = append(names, table.Name(i))
+			dst = append(dst, table.Name(i))
 		}
 	}
-	return names, nil
+	return dst, nil
 }
 
 func scopeOf(module string) scope {

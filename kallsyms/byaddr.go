@@ -106,16 +106,18 @@ func (t *Table) merge(a, b []uint32) []uint32 {
 
 // At returns the numbers of all symbols exactly at addr, text and data, in the
 // order of the source. Hidden and absolute symbols are at no address.
-func (t *Table) At(addr uint64) []int {
-	var found []int
+func (t *Table) At(addr uint64) []int { return t.AppendAt(nil, addr) }
+
+// AppendAt appends to dst what [Table.At] returns.
+func (t *Table) AppendAt(dst []int, addr uint64) []int {
 	order := t.AddrOrder()
 	for _, i := range order[t.search(addr):] {
 		if t.Addr(int(i)) != addr {
 			break
 		}
-		found = append(found, int(i))
+		dst = append(dst, int(i))
 	}
-	return found
+	return dst
 }
 
 // search returns the place in AddrOrder of the first symbol at or above addr.

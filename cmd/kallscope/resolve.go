@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ const resolveSchema = "kallscope.resolve/1"
 type resolveFlags struct {
 	queryFlags
 	proto bool
+	all   bool
 }
 
 func newResolve(s stdio) *cobra.Command {
@@ -36,11 +38,13 @@ have different ones.
 
 Patterns come from a file too, one a line: -f FILE, or -f - for standard input.`,
 		Example: `  kallscope resolve vfs_read '#1234' 0xffffffff81000000
+  kallscope resolve --all --json >table.jsonl
   cut -f3 names.tsv | kallscope resolve -f -`,
 		RunE: func(_ *cobra.Command, args []string) error { return runResolve(s, &f, args) },
 	}
 	f.registerPatterns(cmd)
 	registerProto(cmd, &f.proto)
+	cmd.Flags().BoolVar(&f.all, "all", false, "all functions, as '*' does: also those that are in BTF only")
 	return cmd
 }
 
@@ -55,6 +59,9 @@ type resolveJSON struct {
 }
 
 func runResolve(s stdio, f *resolveFlags, args []string) error {
+	if f.all {
+		args = append(args, "*")
+	}
 	k, err := f.open()
 	if err != nil {
 		return err
@@ -72,20 +79,6 @@ func runResolve(s stdio, f *resolveFlags, args []string) error {
 	if plan.Matched() == 0 {
 		return errNoMatch
 	}
-	records := func(yield func(any) bool) {
-		for fn := range plan.Funcs() {
-			offset := uint64(plan.Offset(fn))
-			var known knownIDs
-			known.ask(k, fn)
-			btf := newBTFJSON(fn, known, known.asked(k, f.proto))
-			if !yield(resolveJSON{resolveSchema, kallscope.Hex(fn.Addr + offset), fn.Module, fn.Name, offset, btf, aliases(k, fn)}) {
-				return
-			}
-		}
-	}
-	if f.json {
-		return render.JSONLines(s.out, records)
-	}
 	return f.print(s.out, k, plan)
 }
 
@@ -93,20 +86,30 @@ func (f *resolveFlags) print(w io.Writer, k *kallscope.Kernel, plan *kallscope.P
 	out := bufio.NewWriterSize(w, 64<<10)
 	var line []byte
 	var known knownIDs
+	var names []string
 	for fn := range plan.Funcs() {
 		known.ask(k, fn)
+		names = appendAliases(names[:0], k, fn)
 		offset := uint64(plan.Offset(fn))
-		line = append(append(append(appendAddress(line[:0], fn.Addr+offset), '\t'), fn.Module...), '\t')
-		line = append(line, fn.Name...)
-		if offset > 0 {
-			line = fmt.Appendf(line, "+%#x", offset)
+		if f.json {
+			j := resolveJSON{
+				resolveSchema, kallscope.Hex(fn.Addr + offset), fn.Module, fn.Name, offset,
+				newBTFJSON(fn, known, known.asked(k, f.proto)), names,
+			}
+			line = append(j.appendTo(line[:0]), '\n')
+		} else {
+			line = append(append(append(appendAddress(line[:0], fn.Addr+offset), '\t'), fn.Module...), '\t')
+			line = append(line, fn.Name...)
+			if offset > 0 {
+				line = fmt.Appendf(line, "+%#x", offset)
+			}
+			line = append(known.appendTo(append(line, '\t')), '\t')
+			line = append(line, cmp.Or(strings.Join(names, ","), "-")...)
+			if f.proto {
+				line = known.appendPrototypes(append(line, '\t'), k)
+			}
+			line = append(line, '\n')
 		}
-		line = append(known.appendTo(append(line, '\t')), '\t')
-		line = append(line, cmp.Or(strings.Join(aliases(k, fn), ","), "-")...)
-		if f.proto {
-			line = known.appendPrototypes(append(line, '\t'), k)
-		}
-		line = append(line, '\n')
 		if _, err := out.Write(line); err != nil {
 			return err
 		}
@@ -114,14 +117,75 @@ func (f *resolveFlags) print(w io.Writer, k *kallscope.Kernel, plan *kallscope.P
 	return out.Flush()
 }
 
-// aliases returns the other names of the function's address.
-func aliases(k *kallscope.Kernel, fn kallscope.Func) []string {
+// appendAliases appends the other names of the function's address.
+func appendAliases(dst []string, k *kallscope.Kernel, fn kallscope.Func) []string {
 	if fn.Addr == 0 {
-		return nil
+		return dst
 	}
-	names, err := k.Names(fn)
-	if err != nil || len(names) < 2 {
-		return nil
+	names, err := k.AppendNames(dst, fn)
+	if err != nil {
+		return dst
 	}
 	return slices.DeleteFunc(names, func(n string) bool { return n == fn.Name })
+}
+
+// appendTo appends what package json writes, some times faster: for the whole
+// table that would take longer than everything else.
+func (j *resolveJSON) appendTo(b []byte) []byte {
+	b = render.AppendString(append(b, `{"schema":`...), j.Schema)
+	if j.Addr != 0 {
+		b = strconv.AppendUint(append(b, `,"address":"0x`...), uint64(j.Addr), 16)
+		b = append(b, '"')
+	}
+	b = render.AppendString(append(b, `,"module":`...), j.Module)
+	b = render.AppendString(append(b, `,"name":`...), j.Name)
+	if j.Offset != 0 {
+		b = strconv.AppendUint(append(b, `,"offset":`...), j.Offset, 10)
+	}
+	b = j.btfJSON.appendFields(b)
+	b = appendStrings(b, `,"aliases":`, j.Others)
+	return append(b, '}')
+}
+
+// appendFields appends the fields, each behind a comma.
+func (j *btfJSON) appendFields(b []byte) []byte {
+	b = appendIDObjects(b, `,"btf_ids":`, j.IDs)
+	if j.VariantOf != "" {
+		b = render.AppendString(append(b, `,"variant_of":`...), j.VariantOf)
+	}
+	b = appendIDObjects(b, `,"btf_base_ids":`, j.BaseIDs)
+	if j.MayDiffer {
+		b = append(b, `,"arguments_may_differ":true`...)
+	}
+	if j.Prototype != "" {
+		b = render.AppendString(append(b, `,"prototype":`...), j.Prototype)
+	}
+	return appendStrings(b, `,"prototypes":`, j.Prototypes)
+}
+
+// appendIDObjects appends a key and the ids, unless there are none.
+func appendIDObjects(b []byte, key string, ids []kallscope.BTFID) []byte {
+	if len(ids) == 0 {
+		return b
+	}
+	b = append(b, key...)
+	for i, id := range ids {
+		b = append(b, "[,"[min(i, 1)])
+		b = render.AppendString(append(b, `{"object":`...), id.Object)
+		b = strconv.AppendUint(append(b, `,"id":`...), uint64(id.ID), 10)
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+// appendStrings appends a key and strings, unless there are none.
+func appendStrings(b []byte, key string, list []string) []byte {
+	if len(list) == 0 {
+		return b
+	}
+	b = append(b, key...)
+	for i, s := range list {
+		b = render.AppendString(append(b, "[,"[min(i, 1)]), s)
+	}
+	return append(b, ']')
 }

@@ -4,6 +4,7 @@ package render
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -149,4 +150,24 @@ func JSONLines(w io.Writer, records func(yield func(any) bool)) error {
 		}
 	}
 	return out.Flush()
+}
+
+// AppendString appends s as JSON does, with <, > and & as they are.
+func AppendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' || s[i] == '"' || s[i] == '\\' {
+			return appendEscaped(b, s)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+func appendEscaped(b []byte, s string) []byte {
+	out := bytes.NewBuffer(b)
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic(err) // strings have no errors
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
