@@ -38,9 +38,16 @@ func TestDuration(t *testing.T) {
 		d    time.Duration
 		want string
 	}{
-		{0, "0 µs"}, {999 * time.Nanosecond, "0 µs"}, {time.Millisecond - 1, "999 µs"}, {time.Millisecond, "1 ms"},
-		{time.Second - 1, "999 ms"}, {time.Second, "1.0 s"}, {99*time.Second + 949*time.Millisecond, "99.9 s"},
-		{100*time.Second - 1, "100 s"}, {100 * time.Second, "100 s"}, {time.Hour, "3600 s"},
+		{0, "0 µs"},
+		{999 * time.Nanosecond, "0 µs"},
+		{time.Millisecond - 1, "999 µs"},
+		{time.Millisecond, "1 ms"},
+		{time.Second - 1, "999 ms"},
+		{time.Second, "1.0 s"},
+		{99*time.Second + 949*time.Millisecond, "99.9 s"},
+		{100*time.Second - 1, "100 s"},
+		{100 * time.Second, "100 s"},
+		{time.Hour, "3600 s"},
 	} {
 		qt.Check(t, qt.Equals(Duration(test.d), test.want))
 	}
@@ -88,8 +95,12 @@ func TestTable(t *testing.T) {
 	}{
 		{"no rows", Row{">A", "B"}, nil, "A  B\n"},
 		{"no columns", nil, nil, "\n"},
-		{"wide cells", Row{">CALLS", "MODULE", "FUNCTION"}, []Row{{"1,234,567", "vmlinux", "vfs_read"}, {"5", "nf", "x"}},
-			"    CALLS  MODULE   FUNCTION\n1,234,567  vmlinux  vfs_read\n        5  nf       x\n"},
+		{
+			"wide cells",
+			Row{">CALLS", "MODULE", "FUNCTION"},
+			[]Row{{"1,234,567", "vmlinux", "vfs_read"}, {"5", "nf", "x"}},
+			"    CALLS  MODULE   FUNCTION\n1,234,567  vmlinux  vfs_read\n        5  nf       x\n",
+		},
 		{"wide header", Row{"FUNCTION", ">N"}, []Row{{"a", "1"}}, "FUNCTION  N\na         1\n"},
 		{"last column to the right", Row{"A", ">B"}, []Row{{"a", "1"}, {"a", "100"}}, "A    B\na    1\na  100\n"},
 		{"an empty last cell", Row{"A", "B"}, []Row{{"a", ""}, {"a", "long"}}, "A  B\na  \na  long\n"},
