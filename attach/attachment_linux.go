@@ -48,7 +48,7 @@ func attachPlan(ctx context.Context, programs Programs, plan *kallscope.Plan, o 
 			err = errors.Join(err, a.Close())
 		}
 	}()
-	l := &loader{programs: programs, kernel: kernel, types: btf.NewCache()}
+	l := &loader{programs: programs, kernel: kernel, types: btf.NewCache(), causes: newCauses("/", kernel)}
 	groups := groupsOf(plan.Targets)
 	restore, err := raiseLimits(groups)
 	if err != nil {

@@ -241,13 +241,19 @@ func (s *search) link(indexes []int) (l link.Link, err error) {
 
 func isTooMuch(err error) bool { return errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.E2BIG) }
 
+// maxLinkTargets is MAX_KPROBE_MULTI_CNT of kernel/trace/bpf_trace.c, since v6.8
+// and in older stable kernels. More are spread over several links.
+const maxLinkTargets = 1 << 20
+
 // outOf says what a resource is short for.
 func outOf(err error, targets int) error {
 	switch {
 	case errors.Is(err, unix.ENOMEM):
-		return fmt.Errorf("%d targets: %w: the kernel, or this process's memory cgroup, has no room for them; narrow the patterns", targets, err)
+		return fmt.Errorf("%d targets: %w%s: the kernel, or this process's memory cgroup, has no room for them; narrow the patterns", targets, err, number(err))
+	case errors.Is(err, unix.E2BIG):
+		return fmt.Errorf("%d targets: %w%s: more than one link takes, %d of kprobe.multi (MAX_KPROBE_MULTI_CNT); narrow the patterns", targets, err, number(err), maxLinkTargets)
 	case errors.Is(err, unix.EMFILE):
-		return fmt.Errorf("%w: each target takes file descriptors; raise RLIMIT_NOFILE or narrow the patterns", err)
+		return fmt.Errorf("%w%s: each target takes two file descriptors and %d are allowed; raise RLIMIT_NOFILE (ulimit -n) or narrow the patterns", err, number(err), fileLimit())
 	}
 	return err
 }
@@ -297,7 +303,8 @@ func (s *search) merge() error {
 // refuse notes a target that the kernel did not take; with Strict that is an
 // error.
 func (s *search) refuse(index int, blame error) error {
-	r := Refused{index, s.group.targets[index], kallscope.ReasonRefused, s.linker.refusal(blame)}
+	t := s.group.targets[index]
+	r := Refused{index, t, kallscope.ReasonRefused, s.linker.refusal(&t, blame)}
 	if s.options.Strict {
 		return &r
 	}

@@ -65,8 +65,10 @@ func (k *fakeKernel) link(indexes []int) (link.Link, error) {
 
 func (k *fakeKernel) programs() []*ebpf.Program { return nil }
 func (k *fakeKernel) blames(err error) bool     { return !aboutProcess(err) }
-func (k *fakeKernel) refusal(err error) error   { return err }
-func (k *fakeKernel) explain(err error) error   { return err }
+func (k *fakeKernel) refusal(_ *kallscope.Target, err error) error {
+	return err
+}
+func (k *fakeKernel) explain(err error) error { return err }
 
 // newSearch searches among n targets.
 func newSearch(k *fakeKernel, n int, o Options) *search {
@@ -138,7 +140,7 @@ func TestSearchMemory(t *testing.T) {
 
 	k = &fakeKernel{max: 10}
 	err := newSearch(k, 1000, Options{}).run()
-	qt.Assert(t, qt.ErrorMatches(err, ".* targets: cannot allocate memory: .*"))
+	qt.Assert(t, qt.ErrorMatches(err, ".* targets: cannot allocate memory .ENOMEM.: .*"))
 }
 
 func TestSearchGivesUp(t *testing.T) {

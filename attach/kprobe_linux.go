@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -21,6 +22,7 @@ type kprobe struct {
 	*group
 	pmu      *bpf.KprobePMU
 	template *bpf.Template // nil with cookies
+	causes   *causes
 	loaded   []*ebpf.Program
 }
 
@@ -29,7 +31,7 @@ func newKprobe(l *loader, g *group) (linker, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &kprobe{group: g}
+	k := &kprobe{group: g, causes: l.causes}
 	if k.pmu, err = bpf.NewKprobePMU(); err != nil {
 		return nil, supportedOr(g.mechanism, err)
 	}
@@ -77,25 +79,34 @@ func (k *kprobe) link(indexes []int) (link.Link, error) {
 	return bpf.LinkKprobe(program, event, cookie, false)
 }
 
+// blames: EACCES is about kernel.perf_event_paranoid.
 func (k *kprobe) blames(err error) bool {
 	var load *loadError
-	return !aboutProcess(err) && !errors.As(err, &load)
+	return !aboutProcess(err) && !errors.Is(err, unix.EACCES) && !errors.As(err, &load)
 }
 
-func (k *kprobe) refusal(err error) error {
+func (k *kprobe) refusal(t *kallscope.Target, err error) error {
 	switch {
 	case errors.Is(err, unix.EINVAL):
-		return fmt.Errorf("%w: kprobes must stay out of it (notrace, or in the blacklist), or its instruction cannot be probed", err)
+		return answerf(unix.EINVAL, "kprobes must stay out of it: %s", k.causes.keptOut(t))
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return &reworded{err, "EOPNOTSUPP: this instruction can be neither stepped over nor emulated"}
+		return answerf(unix.EOPNOTSUPP, "this instruction can be neither stepped over nor emulated")
 	case errors.Is(err, unix.EILSEQ):
-		return &reworded{err, "EILSEQ: no instruction begins at this offset"}
+		return answerf(unix.EILSEQ, "no instruction begins at offset %#x", t.Offset)
 	case errors.Is(err, unix.EADDRNOTAVAIL):
-		return fmt.Errorf("%w: several functions have this name and addresses are hidden", err)
+		return answerf(unix.EADDRNOTAVAIL, "several functions are named %s: %s; use MODULE:%[1]s or an address", t.Name, k.causes.namesakes(t))
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: no such function", err)
+		return answerf(unix.ENOENT, "%s", k.absent(t))
 	}
 	return err
+}
+
+// absent says why there is no function of a name.
+func (k *kprobe) absent(t *kallscope.Target) string {
+	if strings.Contains(t.Name, ".") {
+		return fmt.Sprintf("no function named %s, or an old kernel (4.18) that takes no name with a dot; use its address", t.Name)
+	}
+	return fmt.Sprintf("no function named %s%s", t.Name, k.causes.variants(t))
 }
 
 func (k *kprobe) explain(err error) error { return supportedOr(k.mechanism, err) }

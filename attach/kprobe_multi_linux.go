@@ -2,7 +2,6 @@ package attach
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 
 	"github.com/cilium/ebpf"
@@ -69,13 +68,13 @@ func (m *kprobeMulti) blames(err error) bool {
 }
 
 // refusal keeps the errno and leaves out what cilium/ebpf guesses of it.
-func (m *kprobeMulti) refusal(err error) error {
+func (m *kprobeMulti) refusal(t *kallscope.Target, err error) error {
 	for _, errno := range []unix.Errno{unix.EINVAL, unix.ENOENT} { // ENOENT on 7.3
 		if errors.Is(err, errno) {
-			return fmt.Errorf("%w: no ftrace site at this address, or its module has gone", errno)
+			return answerf(errno, "no ftrace site at %#x, the entry of %s, or its module has gone", t.Addr, t.Func)
 		}
 	}
-	return fmt.Errorf("%w: no function of this name can be traced", unix.ESRCH)
+	return answerf(unix.ESRCH, "no function named %s can be traced, or the link has that name twice", t.Name)
 }
 
 func (m *kprobeMulti) explain(err error) error { return supportedOr(m.mechanism, err) }

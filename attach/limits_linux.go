@@ -37,14 +37,25 @@ func raiseLimits(groups []*group) (restore func(), err error) {
 		return func() {}, nil
 	}
 	if need > old.Max {
-		return nil, fmt.Errorf("attach: %w: %d file descriptors are needed and %d allowed; raise the hard limit (ulimit -Hn), narrow the patterns, or use a mechanism with one link for all, %s or %s",
-			unix.EMFILE, need, old.Max, kallscope.KprobeMulti, kallscope.FentryMulti)
+		return nil, tooManyFiles(need, old.Max)
 	}
 	raised := unix.Rlimit{Cur: need, Max: old.Max}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &raised); err != nil {
 		return nil, fmt.Errorf("attach: raise RLIMIT_NOFILE to %d: %w", need, err)
 	}
 	return func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &old) }, nil
+}
+
+func tooManyFiles(need, allowed uint64) error {
+	return fmt.Errorf("attach: %w (EMFILE): %d file descriptors are needed and %d allowed; raise the hard limit (ulimit -Hn), narrow the patterns, or use a mechanism with one link for all, %s or %s",
+		unix.EMFILE, need, allowed, kallscope.KprobeMulti, kallscope.FentryMulti)
+}
+
+// fileLimit returns how many files the process may open.
+func fileLimit() uint64 {
+	var l unix.Rlimit
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &l) // fails for bad arguments only
+	return l.Cur
 }
 
 // openFiles returns how far the descriptors in use reach: the lowest free one.

@@ -36,8 +36,9 @@ type linker interface {
 	// blames reports whether an error is about one of the targets, and not
 	// about the mechanism or the process.
 	blames(error) bool
-	// refusal turns such an error, for one target, into words.
-	refusal(error) error
+	// refusal turns such an error into words, for the one target that it is
+	// about.
+	refusal(*kallscope.Target, error) error
 	// explain turns any other error into words.
 	explain(error) error
 }

@@ -9,9 +9,11 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
 
 	"github.com/kallscope/kallscope"
 	"github.com/kallscope/kallscope/internal/bpf"
+	"github.com/kallscope/kallscope/internal/feature"
 )
 
 // A loader makes programs of the caller's specs once the mechanism is known.
@@ -19,6 +21,7 @@ type loader struct {
 	programs Programs
 	kernel   *kallscope.Kernel
 	types    *btf.Cache // shared, because decoding the kernel's BTF takes long
+	causes   *causes
 }
 
 // spec returns the caller's spec for a mechanism, with the maps that its
@@ -100,7 +103,16 @@ func supportedOr(m kallscope.Mechanism, err error) error {
 	if problem := Supported(m); problem != nil && !errors.Is(err, problem) {
 		return problem
 	}
-	return err
+	return denied("/", err)
+}
+
+// denied adds to EPERM what may be behind it, where the mechanism as such is
+// permitted.
+func denied(root string, err error) error {
+	if !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	return fmt.Errorf("%w%s: %s", err, number(err), feature.WhyDenied(root))
 }
 
 // underLockdown says what the verifier does not: under confidentiality it knows

@@ -33,20 +33,25 @@ var needsOf = map[kallscope.Mechanism]needs{
 // [kallscope.ErrNotSupported], with what the kernel lacks, or
 // [kallscope.ErrRestricted]. It asks the kernel and attaches nothing.
 func Supported(m kallscope.Mechanism) error {
-	switch err := feature.Probe(m.String()); {
+	return supported(m, "/", feature.Probe(m.String()))
+}
+
+// supported turns what a probe found into words.
+func supported(m kallscope.Mechanism, root string, err error) error {
+	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, feature.ErrPermission):
-		return fmt.Errorf("%s: %w: %w; run as root, or with CAP_BPF and CAP_PERFMON", m, kallscope.ErrRestricted, err)
+		return fmt.Errorf("%s: %w: %w%s; %s", m, kallscope.ErrRestricted, err, number(err), feature.WhyDenied(root))
 	case errors.Is(err, feature.ErrParanoid):
-		return fmt.Errorf("%s: %w: %w; run as root, or set it to 2: it is %s, and from 3 on CAP_PERFMON is not enough in kernels of Debian and Ubuntu",
-			m, kallscope.ErrRestricted, err, feature.Sysctl("perf_event_paranoid"))
+		return fmt.Errorf("%s: %w: %w%s; run as root, or set it to 2: it is %s, and from 3 on kernels of Debian and Ubuntu ask for CAP_SYS_ADMIN where others take CAP_PERFMON",
+			m, kallscope.ErrRestricted, err, number(err), feature.Sysctl("perf_event_paranoid"))
 	case errors.Is(err, feature.ErrLockdown):
-		return fmt.Errorf("%s: %w: kernel lockdown is %q; use another mechanism", m, kallscope.ErrRestricted, "confidentiality")
+		return fmt.Errorf("%s: %w: kernel lockdown is %q%s; use another mechanism", m, kallscope.ErrRestricted, "confidentiality", number(err))
 	case errors.Is(err, feature.ErrFtraceOff):
 		return fmt.Errorf("%s: %w: %w, so nothing that is attached would be called; sysctl kernel.ftrace_enabled=1", m, kallscope.ErrRestricted, err)
 	case errors.Is(err, feature.ErrNotBuilt):
-		return fmt.Errorf("%s: %w: it was built without %s", m, kallscope.ErrNotSupported, needsOf[m].option)
+		return fmt.Errorf("%s: %w: it was built without %s%s", m, kallscope.ErrNotSupported, needsOf[m].option, number(err))
 	case errors.Is(err, feature.ErrTooOld):
 		return fmt.Errorf("%s: %w: it is older than this mechanism (Linux %s)", m, kallscope.ErrNotSupported, needsOf[m].since)
 	default:

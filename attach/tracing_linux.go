@@ -3,6 +3,7 @@ package attach
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -27,6 +28,7 @@ type tracing struct {
 	*group
 	template *bpf.Template
 	loaded   []*ebpf.Program
+	causes   *causes
 }
 
 func newTracing(l *loader, g *group) (linker, error) {
@@ -38,7 +40,7 @@ func newTracing(l *loader, g *group) (linker, error) {
 	if err != nil {
 		return nil, supportedOr(g.mechanism, err)
 	}
-	return &tracing{group: g, template: template}, nil
+	return &tracing{group: g, template: template, causes: l.causes}, nil
 }
 
 func (m *tracing) programs() []*ebpf.Program { return m.loaded }
@@ -69,19 +71,16 @@ func (e *loadError) Error() string { return "load program: " + e.error.Error() }
 
 func (e *loadError) Unwrap() error { return e.error }
 
-// errNotSupp is ENOTSUPP of include/linux/errno.h, which user space should not
-// see but does.
-const errNotSupp = unix.Errno(524)
-
-// A reworded error number has a better text than the C library's.
-type reworded struct {
-	error
-	text string
+// explained adds what the verifier's text leaves open.
+func (e *loadError) explained() error {
+	switch text := e.Error(); {
+	case strings.Contains(text, "__noreturn"):
+		return fmt.Errorf("%w; it never returns: use fentry", e)
+	case strings.Contains(text, " is unsupported"):
+		return fmt.Errorf("%w; arg0 is the first one: use kprobe.multi or kprobe", e)
+	}
+	return e
 }
-
-func (e *reworded) Error() string { return e.text }
-
-func (e *reworded) Unwrap() error { return e.error }
 
 // blames: whatever is not about the process, the verifier and the trampoline
 // decide for one function.
@@ -97,17 +96,25 @@ func aboutProcess(err error) bool {
 	return false
 }
 
-func (m *tracing) refusal(err error) error {
-	var load *loadError
+func (m *tracing) refusal(t *kallscope.Target, err error) error {
+	if load, ok := errors.AsType[*loadError](err); ok {
+		return load.explained()
+	}
+	return m.causes.trampolineRefusal(t, err)
+}
+
+// maxTrampolineLinks is BPF_MAX_TRAMP_LINKS of include/linux/bpf.h.
+const maxTrampolineLinks = 38
+
+// trampolineRefusal explains errors of links that go by a trampoline.
+func (c *causes) trampolineRefusal(t *kallscope.Target, err error) error {
 	switch {
-	case errors.As(err, &load):
-		return load
-	case errors.Is(err, errNotSupp):
-		return &reworded{errNotSupp, "ENOTSUPP: more arguments than a trampoline of this kernel passes on, or no direct calls"}
+	case errors.Is(err, bpf.ErrNotSupp):
+		return answerf(bpf.ErrNotSupp, "more arguments than a trampoline of this kernel passes on, or no direct calls of ftrace (arm64 before 6.4)")
 	case errors.Is(err, unix.E2BIG):
-		return fmt.Errorf("%w: other programs take all places of this function (BPF_MAX_TRAMP_LINKS)", err)
+		return answerf(unix.E2BIG, "other programs take all %d places of this function's trampoline (BPF_MAX_TRAMP_LINKS)", maxTrampolineLinks)
 	case errors.Is(err, unix.EBUSY):
-		return fmt.Errorf("%w: the function's site is in use by a live patch or another direct call", err)
+		return answerf(unix.EBUSY, "the function's site is in use by a live patch or another direct call: %s", c.holder(t))
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
+	"github.com/kallscope/kallscope"
 	"github.com/kallscope/kallscope/internal/bpf"
 )
 
@@ -17,6 +18,7 @@ import (
 type tracingMulti struct {
 	*group
 	program *ebpf.Program
+	causes  *causes
 }
 
 func newTracingMulti(l *loader, g *group) (linker, error) {
@@ -33,7 +35,7 @@ func newTracingMulti(l *loader, g *group) (linker, error) {
 	if err != nil {
 		return nil, supportedOr(g.mechanism, fmt.Errorf("load program %s: %w", spec.Name, err))
 	}
-	return &tracingMulti{g, program}, nil
+	return &tracingMulti{g, program, l.causes}, nil
 }
 
 func (m *tracingMulti) programs() []*ebpf.Program { return []*ebpf.Program{m.program} }
@@ -46,21 +48,18 @@ func (m *tracingMulti) link(indexes []int) (link.Link, error) {
 	return bpf.LinkTracingMulti(m.program, tracingTypes[m.mechanism], ids, cookies(indexes))
 }
 
-// blames: see tracing.
-func (m *tracingMulti) blames(err error) bool {
-	return !aboutProcess(err) && !errors.Is(err, unix.E2BIG)
-}
+// blames: see tracing. E2BIG is about one of the targets where there are so few
+// that the search does not take it for too many.
+func (m *tracingMulti) blames(err error) bool { return !aboutProcess(err) }
 
-func (m *tracingMulti) refusal(err error) error {
+func (m *tracingMulti) refusal(t *kallscope.Target, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		return fmt.Errorf("%w: the kernel finds no ftrace site by the name of this BTF id", err)
+		return answerf(unix.ENOENT, "the kernel finds no ftrace site by the name of this BTF id")
 	case errors.Is(err, unix.EINVAL):
-		return fmt.Errorf("%w: its arguments do not fit a trampoline, the verifier denies it, or it never returns", err)
-	case errors.Is(err, unix.EBUSY):
-		return fmt.Errorf("%w: the function's site is in use by a live patch or another direct call", err)
+		return answerf(unix.EINVAL, "its arguments do not fit a trampoline, the verifier denies it, or it never returns")
 	}
-	return err
+	return m.causes.trampolineRefusal(t, err)
 }
 
 func (m *tracingMulti) explain(err error) error { return supportedOr(m.mechanism, err) }

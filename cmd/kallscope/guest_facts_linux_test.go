@@ -26,7 +26,7 @@ func TestGuestWithoutMechanism(t *testing.T) {
 	want := ""
 	switch testutil.Release(t) {
 	case "6.1":
-		want = "built without CONFIG_FPROBE; --mechanism fentry"
+		want = "built without CONFIG_FPROBE (EOPNOTSUPP); --mechanism fentry"
 	case "5.10":
 		want = "older than this mechanism (Linux 5.18); --mechanism fentry"
 	default:

@@ -284,10 +284,10 @@ type VerifierError struct {
 func (e *VerifierError) Error() string {
 	for _, line := range slices.Backward(strings.Split(e.Log, "\n")) {
 		if line != "" && !isStatistics(line) {
-			return e.Errno.Error() + ": " + strings.TrimSpace(line)
+			return ErrnoText(e.Errno) + ": " + strings.TrimSpace(line)
 		}
 	}
-	return e.Errno.Error()
+	return ErrnoText(e.Errno)
 }
 
 // isStatistics is for the lines of print_verification_stats() in

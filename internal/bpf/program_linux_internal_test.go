@@ -72,9 +72,9 @@ func TestVerifierError(t *testing.T) {
 		log, text string
 		inProgram bool
 	}{
-		{refused, "invalid argument: Attaching tracing programs to function 'migrate_disable' is rejected.", false},
-		{bad, "invalid argument: R0 !read_ok", true},
-		{"", "invalid argument", false},
+		{refused, "EINVAL (invalid argument): Attaching tracing programs to function 'migrate_disable' is rejected.", false},
+		{bad, "EINVAL (invalid argument): R0 !read_ok", true},
+		{"", "EINVAL (invalid argument)", false},
 	} {
 		err := &VerifierError{Errno: unix.EINVAL, Log: test.log}
 		qt.Assert(t, qt.ErrorIs(err, unix.EINVAL))

@@ -99,7 +99,7 @@ func fromLink(err error) error {
 	case errors.Is(err, unix.EFAULT):
 		return nil
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return ErrNotBuilt
+		return fmt.Errorf("%w: %w", ErrNotBuilt, err)
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w: create a link: %w", ErrPermission, err)
 	case errors.Is(err, unix.EINVAL):
@@ -148,8 +148,8 @@ func tracing(t ebpf.AttachType) error {
 	switch {
 	case err == nil:
 		return prog.Close()
-	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, errNotSupp):
-		return ErrNotBuilt
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, bpf.ErrNotSupp):
+		return fmt.Errorf("%w: %w", ErrNotBuilt, err)
 	case errors.Is(err, unix.EINVAL):
 		return ErrTooOld
 	}
@@ -164,10 +164,6 @@ func directCalls(vmlinux *btfscan.BTF) bool {
 	has := func(name string) bool { return len(vmlinux.ByName(name)) > 0 }
 	return has("register_ftrace_direct") || !has("register_ftrace_function")
 }
-
-// errNotSupp is ENOTSUPP of include/linux/errno.h, which user space should not
-// see but does.
-const errNotSupp = unix.Errno(524)
 
 // kprobe asks for a probe where there is no function.
 func kprobe(atReturn bool) error {
@@ -188,23 +184,16 @@ func kprobe(atReturn bool) error {
 	case err == nil:
 		unix.Close(fd)
 		return errors.New("probe: the kernel made a kprobe where there is no function")
-	case errors.Is(err, unix.EPERM) && lockedDown():
+	case errors.Is(err, unix.EPERM) && machine("/").locked():
 		return fmt.Errorf("%w: open a perf event: %w", ErrLockdown, err)
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w: open a perf event: %w", ErrParanoid, err)
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT), errors.Is(err, unix.EILSEQ):
 		return nil
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return ErrNotBuilt
+		return fmt.Errorf("%w: %w", ErrNotBuilt, err)
 	}
 	return fmt.Errorf("probe: open a perf event: %w", err)
-}
-
-// lockedDown reports whether lockdown refuses kprobes (LOCKDOWN_KPROBES is one
-// of confidentiality).
-func lockedDown() bool {
-	state, err := os.ReadFile("/sys/kernel/security/lockdown")
-	return err == nil && bytes.Contains(state, []byte("[confidentiality]"))
 }
 
 // Cookies returns nil where programs on single kprobes have cookies, since

@@ -15,6 +15,7 @@ import (
 	"github.com/kallscope/kallscope"
 	"github.com/kallscope/kallscope/attach"
 	"github.com/kallscope/kallscope/internal/bpf"
+	"github.com/kallscope/kallscope/internal/feature"
 	"github.com/kallscope/kallscope/internal/observe/slots"
 )
 
@@ -139,11 +140,10 @@ func pidNamespace() (dev, ino uint64, err error) {
 	return uint64(st.Dev), st.Ino, nil
 }
 
-// mapError puts right what cilium/ebpf says of EPERM: memlock limits are
-// charged before v5.11 only.
+// mapError puts right what cilium/ebpf says of EPERM, and says what is short.
 func mapError(err error) error {
 	if errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("create maps: %w; run as root, or with CAP_BPF and CAP_PERFMON", unix.EPERM)
+		return fmt.Errorf("create maps: %w (EPERM); %s", unix.EPERM, feature.WhyDenied("/"))
 	}
 	if errors.Is(err, unix.ENOMEM) {
 		return fmt.Errorf("create maps: %w: not enough memory, or not in this process's cgroup; narrow the patterns", unix.ENOMEM)
