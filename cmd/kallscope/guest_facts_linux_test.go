@@ -254,7 +254,7 @@ func TestGuestKernelFile(t *testing.T) {
 
 	out, speech, status = as(t, 1000, "snapshot", "-o", "-")
 	qt.Assert(t, qt.Equals(status, exitDone), qt.Commentf("%s", speech))
-	qt.Assert(t, qt.Matches(speech, `(?s)without addresses: kernel.kptr_restrict is \d, CAP_SYSLOG is absent\nwithout sites: .*; run as root\nwithout kprobe-blacklist: .*; run as root\nstandard output: .*`))
+	qt.Assert(t, qt.Matches(speech, `(?s)without addresses: kernel.kptr_restrict is \d, CAP_SYSLOG is absent\nwithout sites: .*; run as root\nwithout kprobe-blacklist: .*; run as root\nwithout deny-lists: .*\nstandard output: .*`))
 	qt.Assert(t, qt.IsNil(os.WriteFile("user.ksnap", []byte(out), 0o600)))
 	want, _, _ := as(t, 1000, "list", "vfs_*")
 	out, speech, status = tool("list", "vfs_*", "--kernel", "user.ksnap")
