@@ -88,7 +88,7 @@ func runWhy(s stdio, f *whyFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	w := &why{out: s.out, kernel: k, explanation: e, mechanisms: f.availability(only)}
+	w := &why{out: s.out, explanation: e, mechanisms: f.availability(only)}
 	f.tellFacts(s.err, k, e.Facts)
 	tellUnmatched(s.err, e.Unmatched)
 	switch {
@@ -108,7 +108,6 @@ func runWhy(s stdio, f *whyFlags, args []string) error {
 // why prints an explanation.
 type why struct {
 	out         io.Writer
-	kernel      *kallscope.Kernel
 	explanation *kallscope.Explanation
 	mechanisms  []available
 }
@@ -146,7 +145,7 @@ func (w *why) records(yield func(any) bool) {
 		f := &w.explanation.Findings[i]
 		known := knownIDs{f.IDs, f.BaseIDs}
 		j := whyJSON{
-			whySchema, kallscope.Hex(f.Addr), f.Module, f.Name, f.Names, newBTFJSON(f.Func, known, known.prototypes(w.kernel)),
+			whySchema, kallscope.Hex(f.Addr), f.Module, f.Name, f.Names, newBTFJSON(f.Func, known, prototypesOf(f)),
 			f.Room, kallscope.Hex(f.Site), f.Cautions, nil,
 		}
 		for _, a := range w.mechanisms {
@@ -174,7 +173,7 @@ func (w *why) pages() error {
 // page writes what a person reads about one function.
 func (w *why) page(b *strings.Builder, f *kallscope.Finding) {
 	fmt.Fprintf(b, "%s\n", f.Func)
-	for _, fact := range w.facts(f) {
+	for _, fact := range facts(f) {
 		if fact[1] != "" {
 			fmt.Fprintf(b, "  %-10s %s\n", fact[0], fact[1])
 		}
@@ -188,9 +187,8 @@ func (w *why) page(b *strings.Builder, f *kallscope.Finding) {
 }
 
 // facts are the lines of a page that are no verdicts.
-func (w *why) facts(f *kallscope.Finding) [][2]string {
-	known := knownIDs{f.IDs, f.BaseIDs}
-	prototypes := strings.Join(known.prototypes(w.kernel), "\n             ")
+func facts(f *kallscope.Finding) [][2]string {
+	prototypes := strings.Join(prototypesOf(f), "\n             ")
 	list := [][2]string{{"address", ""}, {"names", ""}, {"BTF", ids(f)}, {"prototype", prototypes}, {"room", ""}, {"site", ""}}
 	if f.Addr != 0 {
 		list[0][1] = render.Address(f.Addr)
@@ -217,6 +215,14 @@ func ids(f *kallscope.Finding) string {
 		text += " of " + f.VariantOf() + ", of which the compiler made it; arguments may differ"
 	}
 	return text
+}
+
+// prototypesOf returns the prototypes of a finding, one where all are the same.
+func prototypesOf(f *kallscope.Finding) []string {
+	if f.Prototypes == nil && f.Prototype != "" {
+		return []string{f.Prototype}
+	}
+	return f.Prototypes
 }
 
 // A group is the mechanisms about which the same is to be said.
