@@ -31,7 +31,8 @@ type tracing struct {
 	causes   *causes
 }
 
-func newTracing(l *loader, g *group) (linker, error) {
+// newTracingTemplate makes the template of the programs of a group by BTF id.
+func newTracingTemplate(l *loader, g *group) (*bpf.Template, error) {
 	spec, err := l.spec(g.mechanism, ebpf.Tracing, tracingTypes[g.mechanism])
 	if err != nil {
 		return nil, err
@@ -39,6 +40,14 @@ func newTracing(l *loader, g *group) (linker, error) {
 	template, err := l.template(spec)
 	if err != nil {
 		return nil, supportedOr(g.mechanism, err)
+	}
+	return template, nil
+}
+
+func newTracing(l *loader, g *group) (linker, error) {
+	template, err := newTracingTemplate(l, g)
+	if err != nil {
+		return nil, err
 	}
 	return &tracing{group: g, template: template, causes: l.causes}, nil
 }

@@ -22,18 +22,14 @@ type tracingMulti struct {
 }
 
 func newTracingMulti(l *loader, g *group) (linker, error) {
-	spec, err := l.spec(g.mechanism, ebpf.Tracing, tracingTypes[g.mechanism])
+	template, err := newTracingTemplate(l, g)
 	if err != nil {
 		return nil, err
-	}
-	template, err := l.template(spec)
-	if err != nil {
-		return nil, supportedOr(g.mechanism, err)
 	}
 	defer template.Close()
 	program, err := template.Load(bpf.Instance{BTFObject: g.object.FD()})
 	if err != nil {
-		return nil, supportedOr(g.mechanism, fmt.Errorf("load program %s: %w", spec.Name, err))
+		return nil, supportedOr(g.mechanism, fmt.Errorf("load program: %w", err))
 	}
 	return &tracingMulti{g, program, l.causes}, nil
 }
